@@ -1,0 +1,1 @@
+//! Streaming SQL in micro-batches: triggers, plans, batches, progress.

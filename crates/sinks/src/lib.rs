@@ -1,0 +1,1 @@
+//! Where the rows of a batch go: console, noop, memory, foreachBatch.

@@ -1,0 +1,1 @@
+//! Kafka offset ranges as streams of Arrow record batches.

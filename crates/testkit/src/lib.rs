@@ -1,0 +1,1 @@
+//! Development only: manual clock, scripted sources, conformance suites, the Kafka lab.
