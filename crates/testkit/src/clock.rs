@@ -52,7 +52,12 @@ impl ManualClock {
             state.elapsed += by;
             state.wall_ms += i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
             let now = state.elapsed;
-            state.sleepers.iter().filter(|s| s.deadline <= now).map(|s| s.waker.clone()).collect()
+            state
+                .sleepers
+                .iter()
+                .filter(|s| s.deadline <= now)
+                .map(|s| s.waker.clone())
+                .collect()
         };
         woken.into_iter().for_each(Waker::wake);
     }
@@ -67,7 +72,13 @@ impl ManualClock {
         poll_fn(|context| {
             let mut state = self.state();
             let now = state.elapsed;
-            match state.sleepers.iter().filter(|s| s.deadline > now).map(|s| s.deadline).min() {
+            match state
+                .sleepers
+                .iter()
+                .filter(|s| s.deadline > now)
+                .map(|s| s.deadline)
+                .min()
+            {
                 Some(deadline) => Poll::Ready(deadline - now),
                 None => {
                     state.observers.push(context.waker().clone());
@@ -126,7 +137,11 @@ impl Entry {
             None => {
                 let id = state.next_id;
                 state.next_id += 1;
-                state.sleepers.push(Sleeper { id, deadline, waker: waker.clone() });
+                state.sleepers.push(Sleeper {
+                    id,
+                    deadline,
+                    waker: waker.clone(),
+                });
                 self.id = Some(id);
             }
         }

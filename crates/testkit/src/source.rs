@@ -4,8 +4,8 @@ use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, T
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use baton_core::{
-    Admission, BatchStream, Claimant, ErrorKind, Fault, Gap, Offset, OffsetRange, OpenContext, PartitionOffsets,
-    PartitionRange, Source, SourcePlan, TopicPartition,
+    Admission, BatchStream, Claimant, ErrorKind, Fault, Gap, Offset, OffsetRange, OpenContext,
+    PartitionOffsets, PartitionRange, Source, SourcePlan, TopicPartition,
 };
 use futures::StreamExt;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub struct ScriptedSource {
     state: Arc<Mutex<State>>,
     /// Whether reads may go on; a slow batch is a read that may not.
     open_gate: Arc<watch::Sender<bool>>,
+    /// Whether plans may go on.
+    plan_gate: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +57,13 @@ impl ScriptedSource {
             partitions: (0..partitions).map(|p| (p, Partition::default())).collect(),
             ..State::default()
         };
-        Self { topic: topic.into(), state: Arc::new(Mutex::new(state)), open_gate: Arc::new(watch::Sender::new(true)) }
+        let open = || Arc::new(watch::Sender::new(true));
+        Self {
+            topic: topic.into(),
+            state: Arc::new(Mutex::new(state)),
+            open_gate: open(),
+            plan_gate: open(),
+        }
     }
 
     /// A topic with empty partitions, started from its first records.
@@ -85,13 +93,20 @@ impl ScriptedSource {
     /// Appends a record with a timestamp in milliseconds.
     pub fn push_at(&self, partition: i32, value: &str, timestamp_ms: i64) {
         let mut state = self.state();
-        state.partitions.entry(partition).or_default().rows.push((value.to_owned(), timestamp_ms));
+        state
+            .partitions
+            .entry(partition)
+            .or_default()
+            .rows
+            .push((value.to_owned(), timestamp_ms));
     }
 
     /// Deletes the records before `offset`, as retention does.
     pub fn expire(&self, partition: i32, offset: i64) {
         if let Some(partition) = self.state().partitions.get_mut(&partition) {
-            let gone = usize::try_from(offset - partition.first).unwrap_or(0).min(partition.rows.len());
+            let gone = usize::try_from(offset - partition.first)
+                .unwrap_or(0)
+                .min(partition.rows.len());
             partition.rows.drain(..gone);
             partition.first = offset;
         }
@@ -122,6 +137,16 @@ impl ScriptedSource {
         self.open_gate.send_replace(true);
     }
 
+    /// Keeps plans from being made, until [`ScriptedSource::release_plans`].
+    pub fn hold_plans(&self) {
+        self.plan_gate.send_replace(false);
+    }
+
+    /// Lets held plans be made.
+    pub fn release_plans(&self) {
+        self.plan_gate.send_replace(true);
+    }
+
     /// What was called, in order: `open`, `start`, `claim`, `plan`, `warm …`, `read {…}`.
     #[must_use]
     pub fn calls(&self) -> Vec<String> {
@@ -138,7 +163,11 @@ impl ScriptedSource {
         let mut state = self.state();
         state.calls.push(call.into());
         if state.down {
-            return Err(Fault::new(ErrorKind::Unavailable, "E0201", "the scripted broker is away"));
+            return Err(Fault::new(
+                ErrorKind::Unavailable,
+                "E0201",
+                "the scripted broker is away",
+            ));
         }
         Ok(state)
     }
@@ -155,7 +184,11 @@ pub fn scripted_schema() -> SchemaRef {
         Field::new("value", DataType::Utf8, true),
         Field::new("partition", DataType::Int32, true),
         Field::new("offset", DataType::Int64, true),
-        Field::new("timestamp", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true),
+        Field::new(
+            "timestamp",
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            true,
+        ),
     ]))
 }
 
@@ -176,20 +209,35 @@ impl Source for ScriptedSource {
     async fn start(&self) -> Result<PartitionOffsets, Fault> {
         let state = self.called("start")?;
         let at = |p: &Partition| Offset(if state.earliest { p.first } else { p.end() });
-        Ok(state.partitions.iter().map(|(id, p)| (self.partition(*id), at(p))).collect())
+        Ok(state
+            .partitions
+            .iter()
+            .map(|(id, p)| (self.partition(*id), at(p)))
+            .collect())
     }
 
     async fn claim(&self, _claimant: &Claimant) -> Result<(), Fault> {
         let state = self.called("claim")?;
         state.refuse_claim.as_ref().map_or(Ok(()), |other| {
-            Err(Fault::new(ErrorKind::Held, "E0230", format!("the scripted group belongs to {other}")))
+            Err(Fault::new(
+                ErrorKind::Held,
+                "E0230",
+                format!("the scripted group belongs to {other}"),
+            ))
         })
     }
 
     async fn plan(&self, from: &PartitionOffsets, admission: &Admission) -> Result<SourcePlan, Fault> {
+        let mut gate = self.plan_gate.subscribe();
+        // An error means that the sender is gone, which cannot be: `self` holds it.
+        let _opened = gate.wait_for(|open| *open).await.is_ok();
         let state = self.called("plan")?;
         let mut plan = SourcePlan::default();
-        let mut left = if admission.unlimited { i64::MAX } else { state.limit.unwrap_or(i64::MAX) };
+        let mut left = if admission.unlimited {
+            i64::MAX
+        } else {
+            state.limit.unwrap_or(i64::MAX)
+        };
         for (id, partition) in &state.partitions {
             let name = self.partition(*id);
             plan.latest.set(name.clone(), Offset(partition.end()));
@@ -200,11 +248,18 @@ impl Source for ScriptedSource {
             let start = asked.max(Offset(partition.first));
             if start > asked {
                 plan.gaps.push(Gap {
-                    lost: PartitionRange { partition: name.clone(), range: OffsetRange::new(asked, start)? },
+                    lost: PartitionRange {
+                        partition: name.clone(),
+                        range: OffsetRange::new(asked, start)?,
+                    },
                     reason: "deleted by the script".to_owned(),
                 });
             }
-            let end = admission.cap.as_ref().and_then(|cap| cap.of(&name)).map_or(partition.end(), |cap| cap.0);
+            let end = admission
+                .cap
+                .as_ref()
+                .and_then(|cap| cap.of(&name))
+                .map_or(partition.end(), |cap| cap.0);
             let until = end.min(start.0.saturating_add(left)).max(start.0);
             left -= until - start.0;
             plan.from.set(name.clone(), start);
@@ -220,7 +275,14 @@ impl Source for ScriptedSource {
     fn read(&self, ranges: &[PartitionRange], streams: usize) -> Result<Vec<BatchStream>, Fault> {
         let said: Vec<String> = ranges
             .iter()
-            .map(|r| format!("{}:{}..{}", r.partition.partition, r.range.from(), r.range.until()))
+            .map(|r| {
+                format!(
+                    "{}:{}..{}",
+                    r.partition.partition,
+                    r.range.from(),
+                    r.range.until()
+                )
+            })
             .collect();
         drop(self.called(format!("read {}", said.join(" ")))?);
         let mut shares: Vec<Vec<PartitionRange>> = vec![Vec::new(); streams.max(1).min(ranges.len())];
@@ -256,21 +318,39 @@ impl ScriptedSource {
     fn rows(&self, range: &PartitionRange) -> Result<RecordBatch, Fault> {
         let state = self.state();
         if state.down {
-            return Err(Fault::new(ErrorKind::Unavailable, "E0201", "the scripted broker is away"));
+            return Err(Fault::new(
+                ErrorKind::Unavailable,
+                "E0201",
+                "the scripted broker is away",
+            ));
         }
         let id = range.partition.partition;
         if let Some((partition, offset)) = state.fail_at
             && partition == id
             && range.range.contains(Offset(offset))
         {
-            return Err(Fault::new(ErrorKind::Failed, "E0299", format!("record {offset} cannot be decoded")));
+            return Err(Fault::new(
+                ErrorKind::Failed,
+                "E0299",
+                format!("record {offset} cannot be decoded"),
+            ));
         }
-        let lost = || Fault::new(ErrorKind::Failed, "E0298", format!("range of {} is gone", range.partition));
+        let lost = || {
+            Fault::new(
+                ErrorKind::Failed,
+                "E0298",
+                format!("range of {} is gone", range.partition),
+            )
+        };
         let partition = state.partitions.get(&id).ok_or_else(lost)?;
         let offsets: Vec<i64> = (range.range.from().0..range.range.until().0).collect();
         let rows = offsets
             .iter()
-            .map(|offset| usize::try_from(offset - partition.first).ok().and_then(|at| partition.rows.get(at)))
+            .map(|offset| {
+                usize::try_from(offset - partition.first)
+                    .ok()
+                    .and_then(|at| partition.rows.get(at))
+            })
             .collect::<Option<Vec<_>>>()
             .ok_or_else(lost)?;
         let columns: Vec<ArrayRef> = vec![
