@@ -2,6 +2,7 @@
 
 mod support;
 
+use baton_checkpoint::IfOwned;
 use baton_core::ErrorKind;
 use baton_engine::{AbandonReason, Outcome, QueryEvent, Trigger};
 use baton_testkit::ScriptedSource;
@@ -510,4 +511,82 @@ async fn a_second_plain_start_is_refused_as_held() {
         .expect_err("the first owns it");
     assert_eq!(error.kind(), ErrorKind::Held);
     within(run.query.stop()).await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_candidate_takes_over_after_the_running_batch_and_goes_on_at_the_exact_next_offset() {
+    let lab = Lab::new(ScriptedSource::earliest("t", 1).with_limit(3));
+    push(&lab.source, 0, 0..3);
+    let mut first = lab.run_in_real_time(lab.spec(Trigger::Default));
+    first.event(|event| matches!(event, QueryEvent::BatchDone(_)).then_some(())).await;
+
+    // The old owner is inside a batch when it is asked.
+    lab.source.stall();
+    push(&lab.source, 0, 3..9);
+    within(async {
+        while lab.sink.calls().iter().filter(|call| **call == "begin").count() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let mut spec = lab.spec(Trigger::Default);
+    spec.version = "v2".to_owned();
+    spec.ownership.if_owned = IfOwned::Takeover;
+    let mut second = lab.run_in_real_time(spec);
+    first.event(|event| matches!(event, QueryEvent::HandOverRequested { .. }).then_some(())).await;
+    lab.source.resume();
+    let end = within(first.query.await_termination()).await.expect("a clean end");
+    assert!(matches!(end, Outcome::HandedOver { .. }), "{end:?}");
+
+    let line = second
+        .event(|event| match event {
+            QueryEvent::HandedOver(line) => Some(line.clone()),
+            _ => None,
+        })
+        .await;
+    assert_eq!((line.from.as_str(), line.to.as_str()), ("v1", "v2"));
+    assert_eq!(line.last_batch.map(|last| last + 1), Some(line.first_batch));
+    assert!(line.commit_gap < 1_000, "{line:?}");
+    within(second.query.stop()).await.expect("a clean end");
+    assert_eq!(lab.sink.values(), numbered(0..9), "no gap, no duplicate");
+    let epochs: Vec<u64> = lab.sink.published().iter().map(|(_, epoch, _)| *epoch).collect();
+    assert!(epochs.is_sorted() && epochs.contains(&2), "{epochs:?}");
+}
+
+#[tokio::test]
+async fn a_candidate_that_cannot_run_does_not_disturb_the_owner() {
+    let lab = Lab::new(ScriptedSource::latest("t", 1));
+    let mut first = lab.run_in_real_time(lab.spec(Trigger::Default));
+    first.started().await;
+    let mut spec = lab.spec(Trigger::Default);
+    spec.version = "v2".to_owned();
+    spec.ownership.if_owned = IfOwned::Takeover;
+    spec.sql = "SELECT no_such_column FROM messages".to_owned();
+    let second = lab.run_in_real_time(spec);
+    let error = within(second.query.await_termination()).await.expect_err("the column does not exist");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    push(&lab.source, 0, 0..1);
+    first
+        .event(|event| match event {
+            QueryEvent::HandOverRequested { .. } => panic!("the owner was asked"),
+            QueryEvent::BatchDone(_) => Some(()),
+            _ => None,
+        })
+        .await;
+    within(first.query.stop()).await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn batches_that_are_due_share_a_slot_with_the_commit_before_them() {
+    let lab = Lab::new(ScriptedSource::earliest("t", 1).with_limit(1));
+    push(&lab.source, 0, 0..4);
+    lab.run(Trigger::AvailableNow).end().await.expect("a clean end");
+    let records = lab.records().await;
+    let seq = |kind: &str, batch: u64| {
+        let found = records.iter().find(|record| record["kind"] == kind && record["batchId"] == batch);
+        found.map(|record| record["seq"].as_u64().expect("a sequence number"))
+    };
+    for batch in 0..3 {
+        assert_eq!(seq("commit", batch), seq("plan", batch + 1), "batch {batch}");
+    }
 }
