@@ -53,7 +53,9 @@ pub enum Error {
         fault: Arc<Fault>,
     },
     /// The rows of a batch could not be computed.
-    #[error("batch {batch} cannot be computed; nothing of it was published, and the next start runs it again")]
+    #[error(
+        "batch {batch} cannot be computed; nothing of it was published, and the next start runs it again"
+    )]
     Compute {
         /// Which.
         batch: BatchId,
@@ -62,7 +64,9 @@ pub enum Error {
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// Offsets that were logged do not fit the source.
-    #[error("batch {batch} was planned for source `{name}`, which this job does not have; start the job that planned it")]
+    #[error(
+        "batch {batch} was planned for source `{name}`, which this job does not have; start the job that planned it"
+    )]
     ForeignPlan {
         /// Which batch.
         batch: BatchId,
@@ -95,18 +99,26 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn source_failed(name: &SourceName, fault: Fault) -> Self {
-        Self::Source { name: name.clone(), fault: Arc::new(fault) }
+        Self::Source {
+            name: name.clone(),
+            fault: Arc::new(fault),
+        }
     }
 
     pub(crate) fn sink_failed(sink: &str, fault: Fault) -> Self {
-        Self::Sink { sink: sink.to_owned(), fault: Arc::new(fault) }
+        Self::Sink {
+            sink: sink.to_owned(),
+            fault: Arc::new(fault),
+        }
     }
 
     /// What a caller does about it.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownFormat { .. } | Self::OutputMode { .. } | Self::ForeignPlan { .. } => ErrorKind::Invalid,
+            Self::UnknownFormat { .. } | Self::OutputMode { .. } | Self::ForeignPlan { .. } => {
+                ErrorKind::Invalid
+            }
             Self::Input(error) => error.kind(),
             Self::Sql(error) => error.kind(),
             Self::Checkpoint(error) => error.kind(),

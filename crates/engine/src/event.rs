@@ -173,7 +173,9 @@ impl Events {
     }
 
     pub(crate) async fn emit(&self, event: QueryEvent) {
-        let Err(mpsc::error::TrySendError::Full(event)) = self.sender.try_send(event) else { return };
+        let Err(mpsc::error::TrySendError::Full(event)) = self.sender.try_send(event) else {
+            return;
+        };
         tokio::select! {
             sent = self.sender.send(event) => drop(sent),
             () = self.clock.sleep(PATIENCE) => tracing::warn!("an event was dropped: nobody reads them"),

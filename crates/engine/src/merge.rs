@@ -34,11 +34,23 @@ pub(crate) struct LaneSender<T> {
 impl<T> Merge<T> {
     pub(crate) fn new(lanes: usize) -> (Arc<Self>, Vec<LaneSender<T>>) {
         let merge = Arc::new(Self {
-            lanes: Mutex::new((0..lanes).map(|_| Lane { items: VecDeque::new(), ended: false }).collect()),
+            lanes: Mutex::new(
+                (0..lanes)
+                    .map(|_| Lane {
+                        items: VecDeque::new(),
+                        ended: false,
+                    })
+                    .collect(),
+            ),
             filled: Notify::new(),
             drained: Notify::new(),
         });
-        let senders = (0..lanes).map(|lane| LaneSender { merge: Arc::clone(&merge), lane }).collect();
+        let senders = (0..lanes)
+            .map(|lane| LaneSender {
+                merge: Arc::clone(&merge),
+                lane,
+            })
+            .collect();
         (merge, senders)
     }
 
@@ -73,14 +85,18 @@ enum Taken<T> {
 }
 
 fn take<T>(lanes: &mut [Lane<T>]) -> Taken<T> {
-    let Some(head) = lanes.iter().position(|lane| !lane.ended || !lane.items.is_empty()) else {
+    let Some(head) = lanes
+        .iter()
+        .position(|lane| !lane.ended || !lane.items.is_empty())
+    else {
         return Taken::Ended;
     };
     if let Some(item) = lanes[head].items.pop_front() {
         return Taken::Item(item);
     }
     let full = lanes.iter_mut().find(|lane| lane.items.len() >= LANE_ITEMS);
-    full.and_then(|lane| lane.items.pop_front()).map_or(Taken::NotYet, Taken::Item)
+    full.and_then(|lane| lane.items.pop_front())
+        .map_or(Taken::NotYet, Taken::Item)
 }
 
 impl<T> LaneSender<T> {
@@ -130,7 +146,10 @@ mod tests {
         drop(second);
         first.send("a").await;
         drop(first);
-        assert_eq!((merge.next().await, merge.next().await, merge.next().await), (Some("a"), Some("b"), None));
+        assert_eq!(
+            (merge.next().await, merge.next().await, merge.next().await),
+            (Some("a"), Some("b"), None)
+        );
     }
 
     #[tokio::test]
@@ -146,7 +165,9 @@ mod tests {
         for _ in 0..(100 - LANE_ITEMS) {
             taken.extend(merge.next().await);
         }
-        filler.await.expect("the filler ends although the first lane is silent");
+        filler
+            .await
+            .expect("the filler ends although the first lane is silent");
         first.send(1_000).await;
         drop(first);
         while let Some(item) = merge.next().await {

@@ -131,16 +131,22 @@ pub(crate) struct Rate {
 impl Rates {
     /// Notes a trigger that fired at `fired` and took `took_ms`.
     pub(crate) fn trigger(&mut self, fired: Timestamp, took_ms: u64) -> Rate {
-        let since_previous_ms = self.previous.map(|previous| (fired.0 - previous.0).max(0).unsigned_abs());
+        let since_previous_ms = self
+            .previous
+            .map(|previous| (fired.0 - previous.0).max(0).unsigned_abs());
         self.previous = Some(fired);
-        Rate { since_previous_ms, took_ms }
+        Rate {
+            since_previous_ms,
+            took_ms,
+        }
     }
 }
 
 impl Rate {
     /// Rows per second between the triggers: 0 at the first, absent when both fired in one millisecond.
     pub(crate) fn input(self, rows: u64) -> Option<f64> {
-        self.since_previous_ms.map_or(Some(0.0), |ms| per_second(rows, ms))
+        self.since_previous_ms
+            .map_or(Some(0.0), |ms| per_second(rows, ms))
     }
 
     /// Rows per second of the trigger's own time.
@@ -169,7 +175,10 @@ impl Rate {
 
 /// One decimal, half up, as Spark prints it.
 fn per_second(rows: u64, ms: u64) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "a rate with one decimal needs no more than 53 bits")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a rate with one decimal needs no more than 53 bits"
+    )]
     (ms > 0).then(|| (rows as f64 * 10_000.0 / ms as f64).round() / 10.0)
 }
 
@@ -179,7 +188,9 @@ fn behind_latest(end: &PartitionOffsets, latest: &PartitionOffsets) -> BTreeMap<
         .iter()
         .map(|(partition, last)| (last.0 - end.of(&partition).map_or(0, |offset| offset.0)).max(0))
         .collect();
-    let (Some(min), Some(max)) = (behind.iter().min(), behind.iter().max()) else { return BTreeMap::new() };
+    let (Some(min), Some(max)) = (behind.iter().min(), behind.iter().max()) else {
+        return BTreeMap::new();
+    };
     #[expect(clippy::cast_precision_loss, reason = "Spark's average is a double as well")]
     let average = behind.iter().sum::<i64>() as f64 / behind.len() as f64;
     BTreeMap::from([
@@ -192,8 +203,10 @@ fn behind_latest(end: &PartitionOffsets, latest: &PartitionOffsets) -> BTreeMap<
 
 /// `2026-12-01T02:41:31.123Z`.
 pub(crate) fn iso(at: Timestamp) -> String {
-    chrono::DateTime::from_timestamp_millis(at.0)
-        .map_or_else(|| at.0.to_string(), |time| time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+    chrono::DateTime::from_timestamp_millis(at.0).map_or_else(
+        || at.0.to_string(),
+        |time| time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+    )
 }
 
 /// The newest progresses, oldest first.
@@ -249,7 +262,10 @@ mod tests {
             duration_ms: BTreeMap::from([("walCommit", 2), ("addBatch", 30)]),
             state_operators: Vec::new(),
             sources: vec![rate.source(facts)],
-            sink: SinkProgress { description: "Noop".to_owned(), num_output_rows: 3 },
+            sink: SinkProgress {
+                description: "Noop".to_owned(),
+                num_output_rows: 3,
+            },
             epoch: 2,
             version: "v1".to_owned(),
         }

@@ -67,7 +67,11 @@ impl Shared {
             run,
             stop: CancellationToken::new(),
             abandon: CancellationToken::new(),
-            facts: Mutex::new(Facts { id: None, status, recent: Recent::default() }),
+            facts: Mutex::new(Facts {
+                id: None,
+                status,
+                recent: Recent::default(),
+            }),
             started: watch::Sender::new(false),
             end: watch::Sender::new(None),
         })
@@ -98,7 +102,11 @@ impl Shared {
     pub(crate) fn has_ended(&self, end: Result<Outcome>) {
         match &end {
             Ok(_) => self.say("Stopped", false, false),
-            Err(error) => self.say(&format!("Terminated with exception: {}", chain(error)), false, false),
+            Err(error) => self.say(
+                &format!("Terminated with exception: {}", chain(error)),
+                false,
+                false,
+            ),
         }
         self.end.send_replace(Some(end));
         self.started.send_replace(true);
@@ -120,7 +128,10 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 impl StreamingQuery {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let guard = shared.abandon.clone().drop_guard();
-        Self { shared, _last_handle: Arc::new(guard) }
+        Self {
+            shared,
+            _last_handle: Arc::new(guard),
+        }
     }
 
     /// The query's name.
@@ -150,7 +161,11 @@ impl StreamingQuery {
     /// Why it failed, if it did.
     #[must_use]
     pub fn exception(&self) -> Option<Error> {
-        self.shared.end.borrow().as_ref().and_then(|end| end.as_ref().err().cloned())
+        self.shared
+            .end
+            .borrow()
+            .as_ref()
+            .and_then(|end| end.as_ref().err().cloned())
     }
 
     /// What it is doing.
@@ -195,7 +210,10 @@ impl StreamingQuery {
     pub async fn await_termination(&self) -> Result<Outcome> {
         let mut end = self.shared.end.subscribe();
         let ended = end.wait_for(Option::is_some).await.map(|end| (*end).clone());
-        ended.ok().flatten().unwrap_or(Err(Error::Panicked { task: "end" }))
+        ended
+            .ok()
+            .flatten()
+            .unwrap_or(Err(Error::Panicked { task: "end" }))
     }
 
     /// Asks for an end after the running batch, without waiting for it.

@@ -21,7 +21,12 @@ pub struct DataStreamReader {
 
 impl DataStreamReader {
     pub(crate) fn new(session: Session) -> Self {
-        Self { session, name: DEFAULT_NAME.to_owned(), format: String::new(), options: OptionMap::new() }
+        Self {
+            session,
+            name: DEFAULT_NAME.to_owned(),
+            format: String::new(),
+            options: OptionMap::new(),
+        }
     }
 
     /// The source's name in SQL and in the checkpoint; `source` if none is given. It must stay the same over restarts.
@@ -40,7 +45,10 @@ impl DataStreamReader {
 
     /// Sets one option, under Spark's name, case-insensitive.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "`option(\"x\", 5)` reads better than `option(\"x\", &5)`")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "`option(\"x\", 5)` reads better than `option(\"x\", &5)`"
+    )]
     pub fn option(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.options.set(key, value.to_string());
         self
@@ -53,7 +61,10 @@ impl DataStreamReader {
     pub fn load(self) -> Result<DataFrame> {
         let name = SourceName::new(&self.name)?;
         let context = SourceContext::new(name.clone(), self.session.inner().app_name.clone());
-        let source = self.session.source_format(&self.format)?.source(&context, self.options);
+        let source = self
+            .session
+            .source_format(&self.format)?
+            .source(&context, self.options);
         let source = source.map_err(|fault| Error::source_failed(&name, fault))?;
         Ok(DataFrame::over(self.session, name, source))
     }
@@ -69,7 +80,11 @@ pub struct DataFrame {
 impl DataFrame {
     fn over(session: Session, name: SourceName, source: Box<dyn Source>) -> Self {
         let sql = format!("SELECT * FROM {name}");
-        Self { session, sources: vec![(name, source)], sql }
+        Self {
+            session,
+            sources: vec![(name, source)],
+            sql,
+        }
     }
 
     /// The rows' columns.
@@ -77,8 +92,11 @@ impl DataFrame {
     /// # Errors
     /// What is wrong with the SQL so far.
     pub fn schema(&self) -> Result<SchemaRef> {
-        let schemas: Vec<_> =
-            self.sources.iter().map(|(name, source)| (name.clone(), source.schema())).collect();
+        let schemas: Vec<_> = self
+            .sources
+            .iter()
+            .map(|(name, source)| (name.clone(), source.schema()))
+            .collect();
         Ok(Compiler::new(&schemas)?.compile(&self.sql)?.schema())
     }
 
@@ -148,7 +166,11 @@ impl DataFrame {
         for (name, source) in other.sources {
             if self.sources.iter().any(|(ours, _)| *ours == name) {
                 let rule = "a name of its own for each source; set it with `name`";
-                return Err(baton_core::Error::InvalidName { name: name.to_string(), rule }.into());
+                return Err(baton_core::Error::InvalidName {
+                    name: name.to_string(),
+                    rule,
+                }
+                .into());
             }
             self.sources.push((name, source));
         }

@@ -95,7 +95,12 @@ impl SessionBuilder {
             clock: self.clock.unwrap_or_else(|| Arc::new(TokioClock::start())),
             rng: self.rng.unwrap_or_else(|| Arc::new(Rng::from_os())),
         };
-        Ok(Session(Arc::new(Inner { app_name: self.app_name, sources: self.sources, sinks: self.sinks, deps })))
+        Ok(Session(Arc::new(Inner {
+            app_name: self.app_name,
+            sources: self.sources,
+            sinks: self.sinks,
+            deps,
+        })))
     }
 }
 
@@ -103,7 +108,11 @@ impl SessionBuilder {
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || !name.chars().all(is_plain) {
-        return Err(baton_core::Error::InvalidName { name: name.to_owned(), rule: "[A-Za-z0-9._-]+" }.into());
+        return Err(baton_core::Error::InvalidName {
+            name: name.to_owned(),
+            rule: "[A-Za-z0-9._-]+",
+        }
+        .into());
     }
     Ok(())
 }
@@ -150,5 +159,9 @@ fn find<'a, T>(formats: &'a BTreeMap<&'static str, T>, role: &'static str, name:
         None if known.is_empty() => "; none is registered, see `Session::builder().register`".to_owned(),
         None => format!("; known are {}", known.join(", ")),
     };
-    Err(Error::UnknownFormat { role, format: name.to_owned(), hint })
+    Err(Error::UnknownFormat {
+        role,
+        format: name.to_owned(),
+        hint,
+    })
 }

@@ -90,15 +90,23 @@ pub struct CompiledInfo {
 /// What is wrong with the SQL, or why the sink does not take its rows.
 pub fn compile(spec: &QuerySpec) -> Result<CompiledInfo> {
     let query = compile_query(spec)?;
-    Ok(CompiledInfo { schema: query.schema(), explain: query.explain() })
+    Ok(CompiledInfo {
+        schema: query.schema(),
+        explain: query.explain(),
+    })
 }
 
 pub(crate) fn compile_query(spec: &QuerySpec) -> Result<Query> {
     if spec.output_mode == OutputMode::Complete {
-        return Err(Error::OutputMode { mode: spec.output_mode });
+        return Err(Error::OutputMode {
+            mode: spec.output_mode,
+        });
     }
-    let schemas: Vec<(SourceName, SchemaRef)> =
-        spec.sources.iter().map(|(name, source)| (name.clone(), source.schema())).collect();
+    let schemas: Vec<(SourceName, SchemaRef)> = spec
+        .sources
+        .iter()
+        .map(|(name, source)| (name.clone(), source.schema()))
+        .collect();
     let query = Compiler::new(&schemas)?.compile(&spec.sql)?;
     let checked = spec.sink.check(&query.schema(), spec.output_mode);
     checked.map_err(|fault| Error::sink_failed(&spec.sink_name, fault))?;

@@ -37,7 +37,11 @@ impl Trigger {
     /// [`baton_core::Error::InvalidDuration`] for what is no duration, months and years included.
     pub fn processing_time(interval: &str) -> baton_core::Result<Self> {
         let interval = parse_duration(interval)?;
-        Ok(if interval < Duration::from_millis(1) { Self::Default } else { Self::ProcessingTime(interval) })
+        Ok(if interval < Duration::from_millis(1) {
+            Self::Default
+        } else {
+            Self::ProcessingTime(interval)
+        })
     }
 
     /// Whether the query ends by itself.
@@ -87,7 +91,10 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) const fn new(trigger: Trigger) -> Self {
-        Self { trigger, fired: Timestamp(0) }
+        Self {
+            trigger,
+            fired: Timestamp(0),
+        }
     }
 
     /// Notes that the trigger fires now.
@@ -113,7 +120,11 @@ impl Pace {
             (Trigger::Once, _) | (Trigger::AvailableNow, Fired::Nothing) => (Next::End, None),
             (Trigger::ProcessingTime(interval), _) => {
                 let wait = self.wait(interval, now);
-                let next = if wait.is_zero() { Next::Now } else { Next::Wait(wait) };
+                let next = if wait.is_zero() {
+                    Next::Now
+                } else {
+                    Next::Wait(wait)
+                };
                 (next, self.overrun(interval, now))
             }
         }
@@ -135,7 +146,9 @@ impl Pace {
             interval,
             took: Duration::from_millis(took.unsigned_abs()),
             // The tick that starts the next batch, late, is not missed; those before it are.
-            missed: (now.0.div_euclid(step) - self.fired.0.div_euclid(step) - 1).max(0).unsigned_abs(),
+            missed: (now.0.div_euclid(step) - self.fired.0.div_euclid(step) - 1)
+                .max(0)
+                .unsigned_abs(),
         })
     }
 }
@@ -164,7 +177,11 @@ mod tests {
     fn processing_time_waits_for_the_next_multiple_since_the_epoch() {
         assert_eq!(after(SECOND, 10_300, Fired::Ran, 10_400), (wait(600), None));
         assert_eq!(after(SECOND, 10_300, Fired::Nothing, 10_300), (wait(700), None));
-        assert_eq!(after(SECOND, 11_000, Fired::Ran, 11_000), (wait(1_000), None), "a tick is not its own successor");
+        assert_eq!(
+            after(SECOND, 11_000, Fired::Ran, 11_000),
+            (wait(1_000), None),
+            "a tick is not its own successor"
+        );
     }
 
     #[test]
@@ -199,7 +216,10 @@ mod tests {
         assert_eq!(after(Trigger::AvailableNow, 0, Fired::Ran, 5).0, Next::Now);
         assert_eq!(after(Trigger::AvailableNow, 0, Fired::Nothing, 5).0, Next::End);
         assert_eq!(after(Trigger::Default, 0, Fired::Ran, 5).0, Next::Now);
-        assert_eq!(after(Trigger::Default, 0, Fired::Nothing, 5).0, Next::Wait(POLL_DELAY));
+        assert_eq!(
+            after(Trigger::Default, 0, Fired::Nothing, 5).0,
+            Next::Wait(POLL_DELAY)
+        );
     }
 
     #[test]
@@ -209,7 +229,10 @@ mod tests {
         assert!(!pace.is_due(Timestamp(10_900)));
         assert!(pace.is_due(Timestamp(11_000)));
         assert!(Pace::new(Trigger::Default).is_due(Timestamp(0)));
-        assert!(!Pace::new(Trigger::Once).is_due(Timestamp(0)), "once is one batch");
+        assert!(
+            !Pace::new(Trigger::Once).is_due(Timestamp(0)),
+            "once is one batch"
+        );
     }
 
     #[test]

@@ -87,7 +87,10 @@ impl DataStreamWriter {
 
     /// Sets one option, under Spark's name, case-insensitive. `checkpointLocation` is the one that must be there.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "`option(\"x\", 5)` reads better than `option(\"x\", &5)`")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "`option(\"x\", 5)` reads better than `option(\"x\", &5)`"
+    )]
     pub fn option(mut self, key: impl Into<String>, value: impl ToString) -> Self {
         self.options.set(key, value.to_string());
         self
@@ -155,7 +158,9 @@ impl DataStreamWriter {
             .into());
         };
         let location = Location::parse(&location)?;
-        let name = self.name.unwrap_or_else(|| self.frame.session.inner().app_name.clone());
+        let name = self
+            .name
+            .unwrap_or_else(|| self.frame.session.inner().app_name.clone());
         check_name(&name)?;
         let (sink, sink_name) = match self.sink {
             Some(sink) => {
@@ -166,10 +171,20 @@ impl DataStreamWriter {
             None => {
                 let format = self.frame.session.sink_format(&self.format)?;
                 let sink = format.sink(self.options);
-                (sink.map_err(|fault| Error::sink_failed(format.name(), fault))?, format.name().to_owned())
+                (
+                    sink.map_err(|fault| Error::sink_failed(format.name(), fault))?,
+                    format.name().to_owned(),
+                )
             }
         };
-        let mut spec = QuerySpec::new(name, self.frame.sources, self.frame.sql, sink, sink_name, location);
+        let mut spec = QuerySpec::new(
+            name,
+            self.frame.sources,
+            self.frame.sql,
+            sink,
+            sink_name,
+            location,
+        );
         spec.version = self.version;
         spec.output_mode = self.mode.parse::<OutputMode>()?;
         spec.trigger = self.trigger;
@@ -207,7 +222,9 @@ async fn log_events(mut events: mpsc::Receiver<QueryEvent>) {
         match event {
             QueryEvent::BatchDone(progress) => tracing::debug!(progress = progress.to_json(), "batch done"),
             QueryEvent::Idle { since } => tracing::debug!(?since, "no new data"),
-            QueryEvent::Overrun(overrun) => tracing::warn!(?overrun, "the query is falling behind its trigger"),
+            QueryEvent::Overrun(overrun) => {
+                tracing::warn!(?overrun, "the query is falling behind its trigger")
+            }
             QueryEvent::SourceWaiting { .. }
             | QueryEvent::Gap { .. }
             | QueryEvent::PublishFailed { .. }

@@ -518,7 +518,9 @@ async fn a_candidate_takes_over_after_the_running_batch_and_goes_on_at_the_exact
     let lab = Lab::new(ScriptedSource::earliest("t", 1).with_limit(3));
     push(&lab.source, 0, 0..3);
     let mut first = lab.run_in_real_time(lab.spec(Trigger::Default));
-    first.event(|event| matches!(event, QueryEvent::BatchDone(_)).then_some(())).await;
+    first
+        .event(|event| matches!(event, QueryEvent::BatchDone(_)).then_some(()))
+        .await;
 
     // The old owner is inside a batch when it is asked.
     lab.source.stall();
@@ -533,9 +535,13 @@ async fn a_candidate_takes_over_after_the_running_batch_and_goes_on_at_the_exact
     spec.version = "v2".to_owned();
     spec.ownership.if_owned = IfOwned::Takeover;
     let mut second = lab.run_in_real_time(spec);
-    first.event(|event| matches!(event, QueryEvent::HandOverRequested { .. }).then_some(())).await;
+    first
+        .event(|event| matches!(event, QueryEvent::HandOverRequested { .. }).then_some(()))
+        .await;
     lab.source.resume();
-    let end = within(first.query.await_termination()).await.expect("a clean end");
+    let end = within(first.query.await_termination())
+        .await
+        .expect("a clean end");
     assert!(matches!(end, Outcome::HandedOver { .. }), "{end:?}");
 
     let line = second
@@ -563,7 +569,9 @@ async fn a_candidate_that_cannot_run_does_not_disturb_the_owner() {
     spec.ownership.if_owned = IfOwned::Takeover;
     spec.sql = "SELECT no_such_column FROM messages".to_owned();
     let second = lab.run_in_real_time(spec);
-    let error = within(second.query.await_termination()).await.expect_err("the column does not exist");
+    let error = within(second.query.await_termination())
+        .await
+        .expect_err("the column does not exist");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     push(&lab.source, 0, 0..1);
     first
@@ -583,7 +591,9 @@ async fn batches_that_are_due_share_a_slot_with_the_commit_before_them() {
     lab.run(Trigger::AvailableNow).end().await.expect("a clean end");
     let records = lab.records().await;
     let seq = |kind: &str, batch: u64| {
-        let found = records.iter().find(|record| record["kind"] == kind && record["batchId"] == batch);
+        let found = records
+            .iter()
+            .find(|record| record["kind"] == kind && record["batchId"] == batch);
         found.map(|record| record["seq"].as_u64().expect("a sequence number"))
     };
     for batch in 0..3 {

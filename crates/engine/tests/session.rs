@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use baton_core::arrow::array::RecordBatch;
 use baton_core::arrow::schema::Schema;
 use baton_core::{
-    BatchContext, CommitPermit, Epoch, ErrorKind, Fault, Guarantee, Marker, OptionMap, OutputMode, Receipt, Sink,
-    SinkContext, SinkFormat, SinkRef, Source, SourceContext, SourceFormat,
+    BatchContext, CommitPermit, Epoch, ErrorKind, Fault, Guarantee, Marker, OptionMap, OutputMode, Receipt,
+    Sink, SinkContext, SinkFormat, SinkRef, Source, SourceContext, SourceFormat,
 };
 use baton_engine::{Outcome, Session, Trigger};
 use baton_testkit::ScriptedSource;
@@ -67,13 +67,21 @@ impl Sink for Ledger {
     }
     async fn write(&mut self, rows: RecordBatch) -> Result<(), Fault> {
         if let Some((_, columns, count)) = &mut self.1 {
-            *columns = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+            *columns = rows
+                .schema()
+                .fields()
+                .iter()
+                .map(|field| field.name().clone())
+                .collect();
             *count += rows.num_rows();
         }
         Ok(())
     }
     async fn commit(&mut self, _permit: CommitPermit) -> Result<Receipt, Fault> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(self.1.take());
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(self.1.take());
         Ok(Receipt::default())
     }
     async fn abort(&mut self) -> Result<(), Fault> {
@@ -121,11 +129,17 @@ async fn a_program_reads_selects_adds_a_column_writes_and_waits() {
         .await
         .expect("it starts");
     assert_eq!(query.name(), "app");
-    assert_eq!(query.await_termination().await.expect("a clean end"), Outcome::Done);
+    assert_eq!(
+        query.await_termination().await.expect("a clean end"),
+        Outcome::Done
+    );
     assert!(!query.is_active() && query.exception().is_none());
     assert_eq!(query.status().message, "Stopped");
     let progress = query.last_progress().expect("one batch");
-    assert_eq!((progress.num_input_rows, Some(progress.id.clone())), (3, query.id()));
+    assert_eq!(
+        (progress.num_input_rows, Some(progress.id.clone())),
+        (3, query.id())
+    );
     let written = ledger.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let columns = ["message", "OFFSET", "char_count"].map(str::to_owned).to_vec();
     assert_eq!(written, [(0, columns, 2)]);
@@ -134,26 +148,68 @@ async fn a_program_reads_selects_adds_a_column_writes_and_waits() {
 #[tokio::test]
 async fn an_unknown_format_is_refused_with_the_nearest_name() {
     let (source, ledger) = (ScriptedSource::latest("t", 1), Ledger::default());
-    let refused = session(&source, &ledger).read_stream().format("script").load().err().expect("unknown");
-    assert_eq!(refused.to_string(), "unknown source format `script`; did you mean `scripted`?");
-    let frame = session(&source, &ledger).read_stream().format("scripted").load().expect("known");
-    let writer = frame.write_stream().format("parquet").option("checkpointLocation", "/tmp/never-made");
+    let refused = session(&source, &ledger)
+        .read_stream()
+        .format("script")
+        .load()
+        .err()
+        .expect("unknown");
+    assert_eq!(
+        refused.to_string(),
+        "unknown source format `script`; did you mean `scripted`?"
+    );
+    let frame = session(&source, &ledger)
+        .read_stream()
+        .format("scripted")
+        .load()
+        .expect("known");
+    let writer = frame
+        .write_stream()
+        .format("parquet")
+        .option("checkpointLocation", "/tmp/never-made");
     let refused = writer.start().await.expect_err("unknown");
-    assert_eq!(refused.to_string(), "unknown sink format `parquet`; known are ledger");
+    assert_eq!(
+        refused.to_string(),
+        "unknown sink format `parquet`; known are ledger"
+    );
     assert_eq!((refused.kind(), refused.code()), (ErrorKind::Invalid, "E0401"));
 }
 
 #[tokio::test]
 async fn a_step_that_does_not_fit_is_refused_where_it_is_taken() {
     let (source, ledger) = (ScriptedSource::latest("t", 1), Ledger::default());
-    let frame = session(&source, &ledger).read_stream().format("scripted").load().expect("known");
-    let refused = frame.select_expr(["no_such_column"]).err().expect("no such column");
+    let frame = session(&source, &ledger)
+        .read_stream()
+        .format("scripted")
+        .load()
+        .expect("known");
+    let refused = frame
+        .select_expr(["no_such_column"])
+        .err()
+        .expect("no such column");
     assert_eq!(refused.kind(), ErrorKind::Invalid);
-    let frame = session(&source, &ledger).read_stream().format("scripted").load().expect("known");
-    let refused = frame.write_stream().format("ledger").start().await.expect_err("no checkpoint");
+    let frame = session(&source, &ledger)
+        .read_stream()
+        .format("scripted")
+        .load()
+        .expect("known");
+    let refused = frame
+        .write_stream()
+        .format("ledger")
+        .start()
+        .await
+        .expect_err("no checkpoint");
     assert!(refused.to_string().contains("checkpointLocation"), "{refused}");
-    let frame = session(&source, &ledger).read_stream().format("scripted").load().expect("known");
+    let frame = session(&source, &ledger)
+        .read_stream()
+        .format("scripted")
+        .load()
+        .expect("known");
     let writer = frame.write_stream().format("ledger").output_mode("complete");
-    let refused = writer.option("checkpointLocation", "/tmp/never-made").start().await.expect_err("no aggregate");
+    let refused = writer
+        .option("checkpointLocation", "/tmp/never-made")
+        .start()
+        .await
+        .expect_err("no aggregate");
     assert_eq!(refused.code(), "E0402");
 }

@@ -27,7 +27,11 @@ pub(super) struct Meters {
 
 impl Meters {
     pub(super) fn rows_of(&self, name: &SourceName) -> u64 {
-        self.rows.iter().filter(|(of, _)| of == name).map(|(_, rows)| rows.load(Ordering::Relaxed)).sum()
+        self.rows
+            .iter()
+            .filter(|(of, _)| of == name)
+            .map(|(_, rows)| rows.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// The oldest record's timestamp, in ms.
@@ -51,13 +55,20 @@ pub(super) fn open_ranges(
     streams: usize,
     with_stamps: bool,
 ) -> Result<Result<(Inputs, Meters), SourceFault>> {
-    let mut meters = Meters { oldest_ms: Arc::new(AtomicI64::new(i64::MAX)), ..Meters::default() };
+    let mut meters = Meters {
+        oldest_ms: Arc::new(AtomicI64::new(i64::MAX)),
+        ..Meters::default()
+    };
     let mut inputs = HashMap::new();
     for seat in sources {
         let start = from.source(&seat.name).cloned().unwrap_or_default();
         let end = until.source(&seat.name).cloned().unwrap_or_default();
         let ranges = start.ranges_until(&end)?;
-        let opened = if ranges.is_empty() { Ok(Vec::new()) } else { seat.source.read(&ranges, streams) };
+        let opened = if ranges.is_empty() {
+            Ok(Vec::new())
+        } else {
+            seat.source.read(&ranges, streams)
+        };
         let opened = match opened {
             Ok(opened) => opened,
             Err(fault) => return Ok(Err(seat.fault(fault))),
@@ -68,11 +79,21 @@ pub(super) fn open_ranges(
         let metered: Vec<BatchStream> = opened
             .into_iter()
             .map(|stream| {
-                metered(stream, seat.name.clone(), Arc::clone(&rows), oldest.clone(), Arc::clone(&meters.fault))
+                metered(
+                    stream,
+                    seat.name.clone(),
+                    Arc::clone(&rows),
+                    oldest.clone(),
+                    Arc::clone(&meters.fault),
+                )
             })
             .collect();
         // The query is bound to at least one stream of each source, however empty.
-        let bound = if metered.is_empty() { vec![futures::stream::empty().boxed()] } else { metered };
+        let bound = if metered.is_empty() {
+            vec![futures::stream::empty().boxed()]
+        } else {
+            metered
+        };
         inputs.insert(seat.name.clone(), bound);
     }
     Ok(Ok((inputs, meters)))
@@ -99,7 +120,10 @@ fn metered(
             Err(original) => {
                 let copy = Fault::new(original.kind, original.code, original.to_string());
                 let mut first = fault.lock().unwrap_or_else(PoisonError::into_inner);
-                first.get_or_insert_with(|| SourceFault { name: name.clone(), fault: original });
+                first.get_or_insert_with(|| SourceFault {
+                    name: name.clone(),
+                    fault: original,
+                });
                 Err(copy)
             }
         })
@@ -111,7 +135,12 @@ fn oldest_stamp(batch: &RecordBatch) -> Option<i64> {
     if let Some(stamps) = column.as_any().downcast_ref::<TimestampMicrosecondArray>() {
         return stamps.iter().flatten().min().map(|us| us.div_euclid(1_000));
     }
-    column.as_any().downcast_ref::<TimestampMillisecondArray>()?.iter().flatten().min()
+    column
+        .as_any()
+        .downcast_ref::<TimestampMillisecondArray>()?
+        .iter()
+        .flatten()
+        .min()
 }
 
 /// Why rows did not reach the sink.

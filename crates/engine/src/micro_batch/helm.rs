@@ -55,7 +55,16 @@ impl Helm {
         shared: Arc<Shared>,
         stop_timeout: Duration,
     ) -> Self {
-        Self { lease, clock, events, shared, stop_timeout, deadline: None, successor: None, deaf: false }
+        Self {
+            lease,
+            clock,
+            events,
+            shared,
+            stop_timeout,
+            deadline: None,
+            successor: None,
+            deaf: false,
+        }
     }
 
     /// Whether the query should end after the running batch.
@@ -81,7 +90,9 @@ impl Helm {
             if patience == Patience::Interrupt && self.is_leaving() {
                 return Watched::Interrupted;
             }
-            let left = self.deadline.map(|deadline| deadline.saturating_sub(self.clock.elapsed()));
+            let left = self
+                .deadline
+                .map(|deadline| deadline.saturating_sub(self.clock.elapsed()));
             let clock = Arc::clone(&self.clock);
             let timeout = async move {
                 match left {
@@ -109,7 +120,11 @@ impl Helm {
     async fn heed(&mut self, request: Request) {
         match request {
             Request::HandOver { candidate } => {
-                self.events.emit(QueryEvent::HandOverRequested { by: candidate.to_string() }).await;
+                self.events
+                    .emit(QueryEvent::HandOverRequested {
+                        by: candidate.to_string(),
+                    })
+                    .await;
                 self.successor = Some(candidate);
             }
             Request::HandOverWithdrawn => {

@@ -22,7 +22,12 @@ pub(super) struct Outage {
 impl Outage {
     /// An outage that is noticed at `now` on the monotonic clock.
     pub(super) const fn new(source: SourceName, now: Duration) -> Self {
-        Self { source, since: now, said: None, pause: SHORTEST }
+        Self {
+            source,
+            since: now,
+            said: None,
+            pause: SHORTEST,
+        }
     }
 
     /// How long it has lasted.

@@ -53,7 +53,10 @@ pub(super) struct SourceFault {
 
 impl SourceSeat {
     pub(super) fn fault(&self, fault: Fault) -> SourceFault {
-        SourceFault { name: self.name.clone(), fault }
+        SourceFault {
+            name: self.name.clone(),
+            fault,
+        }
     }
 }
 
@@ -66,9 +69,17 @@ pub(super) async fn draft(
     let plans = try_join_all(sources.iter().map(|seat| {
         let mut admission = Admission::default();
         admission.unlimited = limits.unlimited;
-        admission.cap = limits.cap.as_ref().map(|cap| cap.source(&seat.name).cloned().unwrap_or_default());
+        admission.cap = limits
+            .cap
+            .as_ref()
+            .map(|cap| cap.source(&seat.name).cloned().unwrap_or_default());
         let asked = from.source(&seat.name).cloned().unwrap_or_default();
-        async move { seat.source.plan(&asked, &admission).await.map_err(|fault| seat.fault(fault)) }
+        async move {
+            seat.source
+                .plan(&asked, &admission)
+                .await
+                .map_err(|fault| seat.fault(fault))
+        }
     }))
     .await?;
     let mut draft = Draft::default();
@@ -76,7 +87,9 @@ pub(super) async fn draft(
         draft.from.0.insert(seat.name.clone(), plan.from);
         draft.until.0.insert(seat.name.clone(), plan.until);
         draft.latest.0.insert(seat.name.clone(), plan.latest);
-        draft.gaps.extend(plan.gaps.into_iter().map(|gap| (seat.name.clone(), gap)));
+        draft
+            .gaps
+            .extend(plan.gaps.into_iter().map(|gap| (seat.name.clone(), gap)));
     }
     Ok(draft)
 }

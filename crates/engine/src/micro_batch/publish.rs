@@ -25,7 +25,10 @@ pub(super) struct Publisher {
 impl Publisher {
     pub(super) fn start(sources: Vec<SourceSeat>, claimant: Claimant, events: Events) -> Self {
         let (position, news) = watch::channel(None);
-        Self { position, task: tokio::spawn(publish_all(sources, claimant, events, news)) }
+        Self {
+            position,
+            task: tokio::spawn(publish_all(sources, claimant, events, news)),
+        }
     }
 
     pub(super) fn publish(&self, position: Position) {
@@ -53,16 +56,25 @@ async fn publish_all(
     let mut failing = vec![false; sources.len()];
     // Once the sender is gone, `changed` still reports a last value that has not been seen.
     while news.changed().await.is_ok() {
-        let Some(position) = news.borrow_and_update().clone() else { continue };
+        let Some(position) = news.borrow_and_update().clone() else {
+            continue;
+        };
         for (seat, failing) in sources.iter().zip(&mut failing) {
-            let Some(until) = position.source(&seat.name) else { continue };
+            let Some(until) = position.source(&seat.name) else {
+                continue;
+            };
             match seat.source.publish(&claimant, until).await {
                 Ok(()) => *failing = false,
                 Err(_) if *failing => {}
                 Err(fault) => {
                     *failing = true;
                     let error = Error::source_failed(&seat.name, fault);
-                    events.emit(QueryEvent::PublishFailed { source: seat.name.clone(), error }).await;
+                    events
+                        .emit(QueryEvent::PublishFailed {
+                            source: seat.name.clone(),
+                            error,
+                        })
+                        .await;
                 }
             }
         }

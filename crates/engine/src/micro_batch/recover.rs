@@ -38,7 +38,10 @@ pub(super) async fn resume(lease: &mut Lease, marker: Marker, events: &Events) -
         Resume::Rerun(planned) => Ok(Some(planned)),
         Resume::Adopt(planned) => {
             let batch = planned.batch;
-            let receipt = Receipt { rows: 0, note: "adopted".to_owned() };
+            let receipt = Receipt {
+                rows: 0,
+                note: "adopted".to_owned(),
+            };
             lease.commit(planned, &receipt, None).await?;
             events.emit(QueryEvent::Adopted { batch }).await;
             Ok(None)
@@ -52,7 +55,10 @@ pub(super) fn check_sources(planned: &Planned, sources: &[SourceSeat]) -> Result
     for (name, from) in &planned.from.0 {
         let until = planned.until.source(name);
         if until.is_some_and(|until| until != from) && !is_ours(name) {
-            return Err(Error::ForeignPlan { batch: planned.batch, name: name.clone() });
+            return Err(Error::ForeignPlan {
+                batch: planned.batch,
+                name: name.clone(),
+            });
         }
     }
     Ok(())

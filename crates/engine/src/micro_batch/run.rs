@@ -68,7 +68,7 @@ pub(super) enum Ending {
 
 /// What a look for new data came to.
 enum Look {
-    Batch(Batch),
+    Batch(Box<Batch>),
     Nothing,
     Leave,
 }
@@ -98,12 +98,20 @@ impl Runner {
                 })
             }
             Ok(Ending::Abandoned) => {
-                let Self { helm: Helm { lease, clock, .. }, sink, .. } = self;
+                let Self {
+                    helm: Helm { lease, clock, .. },
+                    sink,
+                    ..
+                } = self;
                 sink.vacated(lease, &clock).await;
                 Ok(Outcome::Interrupted)
             }
             Err(error) => {
-                let Self { helm: Helm { mut lease, clock, .. }, sink, .. } = self;
+                let Self {
+                    helm: Helm { mut lease, clock, .. },
+                    sink,
+                    ..
+                } = self;
                 note_failure(&mut lease, &error);
                 sink.vacated(lease, &clock).await;
                 Err(error)
@@ -113,16 +121,25 @@ impl Runner {
 
     async fn drive(&mut self, pending: Option<Planned>) -> Result<Ending> {
         let mut pace = Pace::new(self.trigger);
-        let mut limits = Limits { unlimited: self.trigger == Trigger::Once, cap: None };
+        let mut limits = Limits {
+            unlimited: self.trigger == Trigger::Once,
+            cap: None,
+        };
         if self.trigger == Trigger::AvailableNow {
-            let from = pending.as_ref().map_or_else(|| self.position.clone(), |planned| planned.until.clone());
+            let from = pending
+                .as_ref()
+                .map_or_else(|| self.position.clone(), |planned| planned.until.clone());
             match self.freeze_end(from).await? {
                 Some(cap) => limits.cap = Some(cap),
                 None if pending.is_none() => return Ok(Ending::Clean { done: false }),
                 None => {}
             }
         }
-        let mut ready = pending.map(|planned| Batch { planned, latest: None, timings: Timings::default() });
+        let mut ready = pending.map(|planned| Batch {
+            planned,
+            latest: None,
+            timings: Timings::default(),
+        });
         loop {
             self.helm.look().await;
             if ready.is_none() && self.helm.is_leaving() {
@@ -132,7 +149,7 @@ impl Runner {
             pace.fire(fired);
             self.narrator.fired(self.helm.clock.elapsed());
             let batch = match ready.take() {
-                Some(batch) => Look::Batch(batch),
+                Some(batch) => Look::Batch(Box::new(batch)),
                 None => self.look_for_data(&limits).await?,
             };
             let outcome = match batch {
@@ -141,7 +158,7 @@ impl Runner {
                     self.idle().await;
                     Fired::Nothing
                 }
-                Look::Batch(batch) => match self.run_batch(batch, fired, &pace, &limits).await? {
+                Look::Batch(batch) => match self.run_batch(*batch, fired, &pace, &limits).await? {
                     Some(next) => {
                         ready = next;
                         Fired::Ran
@@ -176,8 +193,14 @@ impl Runner {
 
     /// Where the sources end now, for `availableNow`; none when the query was asked to end first.
     async fn freeze_end(&mut self, from: Position) -> Result<Option<Position>> {
-        let limits = Limits { unlimited: true, cap: None };
-        Ok(self.draft_patiently(from, &limits).await?.map(|draft| draft.until))
+        let limits = Limits {
+            unlimited: true,
+            cap: None,
+        };
+        Ok(self
+            .draft_patiently(from, &limits)
+            .await?
+            .map(|draft| draft.until))
     }
 
     /// Asks the sources until they answer; none when the query was asked to end first.
@@ -200,16 +223,20 @@ impl Runner {
     }
 
     async fn look_for_data(&mut self, limits: &Limits) -> Result<Look> {
-        self.helm.shared.say("Getting offsets from the sources", false, true);
+        self.helm
+            .shared
+            .say("Getting offsets from the sources", false, true);
         let asked = self.helm.clock.elapsed();
         let Some(draft) = self.draft_patiently(self.position.clone(), limits).await? else {
             return Ok(Look::Leave);
         };
-        let mut timings = Timings::default();
-        timings.latest_offset = self.helm.clock.elapsed().saturating_sub(asked);
+        let latest_offset = self.helm.clock.elapsed().saturating_sub(asked);
         self.narrator.saw(&draft.latest);
         if !draft.gaps.is_empty() {
-            self.helm.lease.record_position(draft.from.clone(), PositionReason::Gap).await?;
+            self.helm
+                .lease
+                .record_position(draft.from.clone(), PositionReason::Gap)
+                .await?;
             self.position = draft.from.clone();
             for (source, gap) in draft.gaps.iter().cloned() {
                 self.helm.events.emit(QueryEvent::Gap { source, gap }).await;
@@ -221,12 +248,24 @@ impl Runner {
         self.helm.shared.say("Writing offsets to log", true, true);
         let (planned, took) = {
             let before = self.helm.clock.elapsed();
-            let draft = PlanDraft { from: draft.from, until: draft.until, sink: self.sink_ref.clone() };
+            let draft = PlanDraft {
+                from: draft.from,
+                until: draft.until,
+                sink: self.sink_ref.clone(),
+            };
             let planned = self.helm.lease.plan(draft).await?;
             (planned, self.helm.clock.elapsed().saturating_sub(before))
         };
-        timings.wal_commit = took;
-        Ok(Look::Batch(Batch { planned, latest: Some(draft.latest), timings }))
+        let timings = Timings {
+            latest_offset,
+            wal_commit: took,
+            ..Timings::default()
+        };
+        Ok(Look::Batch(Box::new(Batch {
+            planned,
+            latest: Some(draft.latest),
+            timings,
+        })))
     }
 
     async fn idle(&mut self) {
@@ -266,10 +305,22 @@ impl Runner {
                     attempt += 1;
                     if attempt > SINK_ATTEMPTS {
                         let (sink, attempts) = (self.sink.format.clone(), SINK_ATTEMPTS);
-                        return Err(Error::SinkGaveUp { sink, batch: number, attempts, fault: Arc::new(fault) });
+                        return Err(Error::SinkGaveUp {
+                            sink,
+                            batch: number,
+                            attempts,
+                            fault: Arc::new(fault),
+                        });
                     }
                     let error = Error::sink_failed(&self.sink.format, fault);
-                    self.helm.events.emit(QueryEvent::SinkRetry { batch: number, error, attempt }).await;
+                    self.helm
+                        .events
+                        .emit(QueryEvent::SinkRetry {
+                            batch: number,
+                            error,
+                            attempt,
+                        })
+                        .await;
                     let pause = self.helm.clock.sleep(Duration::from_millis(100 << attempt));
                     match self.helm.watch(Patience::Finish, pause).await {
                         Watched::Done(()) | Watched::Interrupted => {}
@@ -284,10 +335,18 @@ impl Runner {
             }
         };
         self.back(outage).await;
-        let Batch { planned, latest, mut timings } = batch;
+        let Batch {
+            planned,
+            latest,
+            mut timings,
+        } = batch;
         let (from, until) = (planned.from.clone(), planned.until.clone());
         let next = draft.map(|draft| {
-            let plan = PlanDraft { from: draft.from, until: draft.until, sink: self.sink_ref.clone() };
+            let plan = PlanDraft {
+                from: draft.from,
+                until: draft.until,
+                sink: self.sink_ref.clone(),
+            };
             (plan, draft.latest)
         });
         let (next_plan, next_latest) = next.unzip();
@@ -297,14 +356,34 @@ impl Runner {
         timings.commit_offsets = committed.saturating_sub(before);
         self.position = until.clone();
         self.publisher.publish(until.clone());
-        let told = super::tell::Told { batch: number, fired, from, until, latest, timings, rows_out: receipt.rows };
-        self.narrator.batch_done(&self.helm, &self.sources, &self.sink.description(), told, &meters).await;
+        let told = super::tell::Told {
+            batch: number,
+            fired,
+            from,
+            until,
+            latest,
+            timings,
+            rows_out: receipt.rows,
+        };
+        self.narrator
+            .batch_done(&self.helm, &self.sources, &self.sink.description(), told, &meters)
+            .await;
         let replaced = self.query.take_replaced_characters();
         if replaced > 0 {
-            self.helm.events.emit(QueryEvent::ReplacedCharacters { batch: number, count: replaced }).await;
+            self.helm
+                .events
+                .emit(QueryEvent::ReplacedCharacters {
+                    batch: number,
+                    count: replaced,
+                })
+                .await;
         }
         self.report(None);
-        let next = next.map(|planned| Batch { planned, latest: next_latest, timings: Timings::default() });
+        let next = next.map(|planned| Batch {
+            planned,
+            latest: next_latest,
+            timings: Timings::default(),
+        });
         Ok(Some(next))
     }
 
@@ -332,7 +411,9 @@ impl Runner {
         let bound = self.helm.clock.elapsed();
         batch.timings.query_planning = bound.saturating_sub(started);
 
-        let writing = self.sink.call(move |sink| Box::pin(execute::write_all(sink, context, streams)));
+        let writing = self
+            .sink
+            .call(move |sink| Box::pin(execute::write_all(sink, context, streams)));
         match self.helm.watch(Patience::Finish, writing).await {
             Watched::Done(Ok(Ok(_rows))) => {}
             Watched::Done(Ok(Err(failure))) => {
@@ -368,7 +449,9 @@ impl Runner {
         let look_ahead = !self.helm.is_leaving() && pace.is_due(self.helm.clock.now());
         let drafting = plan::draft(self.sources.clone(), until.clone(), limits.clone());
         let clock = Arc::clone(&self.helm.clock);
-        let committing = self.sink.call(move |sink| Box::pin(async move { sink.commit(permit).await }));
+        let committing = self
+            .sink
+            .call(move |sink| Box::pin(async move { sink.commit(permit).await }));
         let both = async move {
             let (mut committing, mut drafting) = (pin!(committing), pin!(drafting));
             let mut draft = None;
@@ -397,7 +480,9 @@ impl Runner {
             Ok(receipt) => {
                 // A look ahead that failed or found something special is simply made again, alone.
                 let draft = draft.and_then(Result::ok).filter(|draft| {
-                    !self.helm.is_leaving() && draft.continues(until) && draft.is_empty().is_ok_and(|empty| !empty)
+                    !self.helm.is_leaving()
+                        && draft.continues(until)
+                        && draft.is_empty().is_ok_and(|empty| !empty)
                 });
                 if let Some(draft) = &draft {
                     self.narrator.saw(&draft.latest);
@@ -428,7 +513,13 @@ impl Runner {
         batch: baton_core::BatchId,
         why: AbandonReason,
     ) -> Result<Option<Option<Batch>>> {
-        self.helm.events.emit(QueryEvent::Abandoned { batch: Some(batch), why }).await;
+        self.helm
+            .events
+            .emit(QueryEvent::Abandoned {
+                batch: Some(batch),
+                why,
+            })
+            .await;
         Ok(None)
     }
 
@@ -450,16 +541,26 @@ impl Runner {
         let outage = outage.get_or_insert_with(|| Outage::new(name, now));
         if outage.is_worth_saying(now) {
             self.report(Some(chain(&error)));
-            self.helm.shared.say(&format!("Waiting for source `{}`: {}", outage.source, chain(&error)), false, true);
+            self.helm.shared.say(
+                &format!("Waiting for source `{}`: {}", outage.source, chain(&error)),
+                false,
+                true,
+            );
             let (source, since) = (outage.source.clone(), outage.lasted(now));
-            self.helm.events.emit(QueryEvent::SourceWaiting { source, error, since }).await;
+            self.helm
+                .events
+                .emit(QueryEvent::SourceWaiting { source, error, since })
+                .await;
         }
         let pause = self.helm.clock.sleep(outage.pause());
         match self.helm.watch(patience, pause).await {
             Watched::Done(()) => Ok(true),
             Watched::Interrupted => Ok(false),
             Watched::Abandoned(why) => {
-                self.helm.events.emit(QueryEvent::Abandoned { batch: None, why }).await;
+                self.helm
+                    .events
+                    .emit(QueryEvent::Abandoned { batch: None, why })
+                    .await;
                 Ok(false)
             }
         }
@@ -470,12 +571,21 @@ impl Runner {
         if let Some(outage) = outage {
             let after = outage.lasted(self.helm.clock.elapsed());
             self.report(None);
-            self.helm.events.emit(QueryEvent::SourceBack { source: outage.source, after }).await;
+            self.helm
+                .events
+                .emit(QueryEvent::SourceBack {
+                    source: outage.source,
+                    after,
+                })
+                .await;
         }
     }
 
     fn report(&mut self, last_error: Option<String>) {
-        let lag = self.narrator.latest().map(|latest| plan::lag(&self.position, latest));
+        let lag = self
+            .narrator
+            .latest()
+            .map(|latest| plan::lag(&self.position, latest));
         self.helm.lease.report(Report { lag, last_error });
         self.narrator.reported(self.helm.clock.elapsed());
     }
@@ -497,5 +607,8 @@ fn is_passing(fault: &Fault) -> bool {
 }
 
 fn note_failure(lease: &mut Lease, error: &Error) {
-    lease.report(Report { lag: None, last_error: Some(chain(error)) });
+    lease.report(Report {
+        lag: None,
+        last_error: Some(chain(error)),
+    });
 }

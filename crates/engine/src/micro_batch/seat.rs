@@ -27,7 +27,11 @@ pub(super) struct SinkSeat {
 
 impl SinkSeat {
     pub(super) fn new(sink: Box<dyn Sink>, format: String) -> Self {
-        Self { sink: Mutex::new(Some(sink)), format, at_work: None }
+        Self {
+            sink: Mutex::new(Some(sink)),
+            format,
+            at_work: None,
+        }
     }
 
     /// What the sink promises; none while a call is at work.
@@ -36,7 +40,9 @@ impl SinkSeat {
     }
 
     pub(super) fn description(&self) -> String {
-        self.seated().as_ref().map_or_else(|| self.format.clone(), |sink| sink.description())
+        self.seated()
+            .as_ref()
+            .map_or_else(|| self.format.clone(), |sink| sink.description())
     }
 
     fn seated(&self) -> MutexGuard<'_, Option<Box<dyn Sink>>> {
@@ -75,7 +81,9 @@ impl SinkSeat {
     /// Ends a call that was abandoned and waits for it, then drops `lease`; a call that does not end in time keeps the
     /// lease until it does.
     pub(super) async fn vacated<L: Send + 'static>(self, lease: L, clock: &Arc<dyn Clock>) {
-        let Some((task, ended)) = self.at_work else { return drop(lease) };
+        let Some((task, ended)) = self.at_work else {
+            return drop(lease);
+        };
         task.abort();
         tokio::select! {
             () = ended.cancelled() => drop(lease),

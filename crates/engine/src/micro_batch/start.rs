@@ -95,7 +95,17 @@ impl Candidacy {
     fn new(spec: QuerySpec, deps: Deps, events: Events, shared: Arc<Shared>) -> Result<Self> {
         let query = compile_query(&spec)?;
         let shape = job_shape(&spec, &query);
-        let QuerySpec { name, version, sources, sink, sink_name, trigger, location, ownership, .. } = spec;
+        let QuerySpec {
+            name,
+            version,
+            sources,
+            sink,
+            sink_name,
+            trigger,
+            location,
+            ownership,
+            ..
+        } = spec;
         let settings = Settings {
             name,
             version,
@@ -107,11 +117,28 @@ impl Candidacy {
             stop_timeout: spec.stop_timeout,
             start_timeout: spec.start_timeout,
         };
-        let sources =
-            sources.into_iter().map(|(name, source)| SourceSeat { name, source: Arc::from(source) }).collect();
-        let streams = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_STREAMS);
+        let sources = sources
+            .into_iter()
+            .map(|(name, source)| SourceSeat {
+                name,
+                source: Arc::from(source),
+            })
+            .collect();
+        let streams = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(MOST_STREAMS);
         let sink = SinkSeat::new(sink, sink_name);
-        Ok(Self { spec: settings, shape, query, sources, sink, streams, deps, events, shared })
+        Ok(Self {
+            spec: settings,
+            shape,
+            query,
+            sources,
+            sink,
+            streams,
+            deps,
+            events,
+            shared,
+        })
     }
 
     /// Everything that can fail without owning anything.
@@ -128,7 +155,12 @@ impl Candidacy {
         let context = OpenContext::new(self.spec.start_timeout, self.streams);
         self.of_all_sources(|seat| {
             let context = context.clone();
-            async move { seat.source.open(&context).await.map_err(|fault| seat.fault(fault)) }
+            async move {
+                seat.source
+                    .open(&context)
+                    .await
+                    .map_err(|fault| seat.fault(fault))
+            }
         })
         .await?;
         let opened = match before {
@@ -142,18 +174,30 @@ impl Candidacy {
     }
 
     async fn is_owned(&self) -> bool {
-        baton_checkpoint::is_owned(&self.spec.location).await.unwrap_or(false)
+        baton_checkpoint::is_owned(&self.spec.location)
+            .await
+            .unwrap_or(false)
     }
 
     async fn notices(&self) {
         for seat in &self.sources {
             for text in seat.source.notices() {
-                self.events.emit(QueryEvent::Notice { about: seat.name.to_string(), text }).await;
+                self.events
+                    .emit(QueryEvent::Notice {
+                        about: seat.name.to_string(),
+                        text,
+                    })
+                    .await;
             }
         }
         if let Some(Guarantee::MayRepeat(text)) = self.sink.guarantee() {
             let about = format!("sink {}", self.sink.format);
-            self.events.emit(QueryEvent::Notice { about, text: text.to_owned() }).await;
+            self.events
+                .emit(QueryEvent::Notice {
+                    about,
+                    text: text.to_owned(),
+                })
+                .await;
         }
     }
 
@@ -173,7 +217,12 @@ impl Candidacy {
         let claimant = self.claimant(checkpoint);
         self.of_all_sources(|seat| {
             let claimant = claimant.clone();
-            async move { seat.source.claim(&claimant).await.map_err(|fault| seat.fault(fault)) }
+            async move {
+                seat.source
+                    .claim(&claimant)
+                    .await
+                    .map_err(|fault| seat.fault(fault))
+            }
         })
         .await
         .map(drop)
@@ -181,7 +230,10 @@ impl Candidacy {
 
     async fn open_sink(&mut self, checkpoint: CheckpointId) -> Result<SinkRef> {
         let context = SinkContext::new(checkpoint, self.spec.name.clone());
-        let opened = self.sink.call(move |sink| Box::pin(async move { sink.open(&context).await })).await?;
+        let opened = self
+            .sink
+            .call(move |sink| Box::pin(async move { sink.open(&context).await }))
+            .await?;
         opened.map_err(|fault| Error::sink_failed(&self.sink.format, fault))
     }
 
@@ -221,8 +273,13 @@ impl Candidacy {
             handover: self.spec.handover,
         };
         let (sender, mut receiver) = mpsc::channel(16);
-        let acquiring =
-            acquire(&self.spec.location, candidate, self.spec.ownership.clone(), &self.deps, sender);
+        let acquiring = acquire(
+            &self.spec.location,
+            candidate,
+            self.spec.ownership.clone(),
+            &self.deps,
+            sender,
+        );
         let telling = async {
             while let Some(event) = receiver.recv().await {
                 let accepted = match &event {
@@ -258,23 +315,36 @@ impl Candidacy {
         let pending_ref = recovery.pending.as_ref().map(|planned| planned.sink.clone());
         let predecessor = predecessor(recovery);
         self.events
-            .emit(QueryEvent::Acquired { checkpoint, epoch, run: self.shared.run, last_committed })
+            .emit(QueryEvent::Acquired {
+                checkpoint,
+                epoch,
+                run: self.shared.run,
+                last_committed,
+            })
             .await;
-        let mut helm =
-            Helm::new(lease, Arc::clone(&clock), self.events.clone(), Arc::clone(&self.shared), self.spec.stop_timeout);
+        let mut helm = Helm::new(
+            lease,
+            Arc::clone(&clock),
+            self.events.clone(),
+            Arc::clone(&self.shared),
+            self.spec.stop_timeout,
+        );
 
         // R2, R3: on the ref of the batch that may be half published, which an older version may have chosen.
         let fenced_at = pending_ref.unwrap_or_else(|| sink_ref.clone());
         let marker = recover::fence_and_look(&mut self.sink, epoch, fenced_at.clone()).await?;
         if fenced_at != sink_ref {
-            drop(recover::fence_and_look(&mut self.sink, epoch, sink_ref.clone()).await?);
+            // What the new place has is no batch of this log: only older owners are shut out there.
+            recover::fence_and_look(&mut self.sink, epoch, sink_ref.clone()).await?;
         }
         // R4, R5.
         let pending = recover::resume(&mut helm.lease, marker, &self.events).await?;
         if let Some(planned) = &pending {
             recover::check_sources(planned, &self.sources)?;
             let (batch, from, until) = (planned.batch, planned.from.clone(), planned.until.clone());
-            self.events.emit(QueryEvent::Replaying { batch, from, until }).await;
+            self.events
+                .emit(QueryEvent::Replaying { batch, from, until })
+                .await;
         }
 
         let next = match &pending {
@@ -288,8 +358,11 @@ impl Candidacy {
             }
             return Ok(Outcome::Interrupted);
         };
-        let publisher =
-            Publisher::start(self.sources.clone(), self.claimant(checkpoint), self.events.clone());
+        let publisher = Publisher::start(
+            self.sources.clone(),
+            self.claimant(checkpoint),
+            self.events.clone(),
+        );
         publisher.publish(position.clone());
         let identity = Identity {
             id: checkpoint.to_string(),
@@ -317,7 +390,12 @@ impl Candidacy {
     /// Completes the position by sources that it lacks – all of them on a fresh checkpoint – and writes it down before
     /// anything is read: a crash before the first batch must not resolve `latest` again and lose what came in between.
     /// None when the query was asked to end first.
-    async fn settle_position(&self, helm: &mut Helm, next: Position, pending: bool) -> Result<Option<Position>> {
+    async fn settle_position(
+        &self,
+        helm: &mut Helm,
+        next: Position,
+        pending: bool,
+    ) -> Result<Option<Position>> {
         let mut position: Position = self
             .sources
             .iter()
@@ -328,12 +406,16 @@ impl Candidacy {
         }
         for seat in &self.sources {
             if position.source(&seat.name).is_none() {
-                let Some(start) = start_patiently(helm, seat).await? else { return Ok(None) };
+                let Some(start) = start_patiently(helm, seat).await? else {
+                    return Ok(None);
+                };
                 position.0.insert(seat.name.clone(), start);
             }
         }
         if !pending {
-            helm.lease.record_position(position.clone(), PositionReason::Start).await?;
+            helm.lease
+                .record_position(position.clone(), PositionReason::Start)
+                .await?;
             self.events.emit(QueryEvent::StartsAt(position.clone())).await;
         }
         Ok(Some(position))
@@ -357,7 +439,9 @@ async fn start_patiently(helm: &mut Helm, seat: &SourceSeat) -> Result<Option<ba
         if outage.is_worth_saying(now) {
             let (source, since) = (seat.name.clone(), outage.lasted(now));
             let error = Error::source_failed(&seat.name, fault);
-            helm.events.emit(QueryEvent::SourceWaiting { source, error, since }).await;
+            helm.events
+                .emit(QueryEvent::SourceWaiting { source, error, since })
+                .await;
         }
         let pause = helm.clock.sleep(outage.pause());
         match helm.watch(Patience::Interrupt, pause).await {
@@ -368,8 +452,11 @@ async fn start_patiently(helm: &mut Helm, seat: &SourceSeat) -> Result<Option<ba
 }
 
 fn job_shape(spec: &QuerySpec, query: &Query) -> JobShape {
-    let sources: BTreeMap<_, _> =
-        spec.sources.iter().map(|(name, source)| (name.clone(), source.description())).collect();
+    let sources: BTreeMap<_, _> = spec
+        .sources
+        .iter()
+        .map(|(name, source)| (name.clone(), source.description()))
+        .collect();
     let schema = query
         .schema()
         .fields()

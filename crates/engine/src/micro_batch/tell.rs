@@ -151,7 +151,11 @@ impl Narrator {
                     description: seat.source.description(),
                     start: told.from.source(&seat.name).cloned(),
                     end: told.until.source(&seat.name).cloned(),
-                    latest: told.latest.as_ref().and_then(|latest| latest.source(&seat.name)).cloned(),
+                    latest: told
+                        .latest
+                        .as_ref()
+                        .and_then(|latest| latest.source(&seat.name))
+                        .cloned(),
                     rows: rows_of(&seat.name),
                 })
             })
@@ -176,7 +180,10 @@ impl Narrator {
             ]),
             state_operators: Vec::new(),
             sources,
-            sink: SinkProgress { description: sink.to_owned(), num_output_rows: told.rows_out },
+            sink: SinkProgress {
+                description: sink.to_owned(),
+                num_output_rows: told.rows_out,
+            },
             epoch: self.identity.epoch.0,
             version: self.identity.version.clone(),
         }
@@ -185,7 +192,9 @@ impl Narrator {
     /// What the hand-over cost, once, at the first batch after it.
     fn hand_over(&mut self, now: Timestamp, first: BatchId, oldest_ms: Option<i64>) -> Option<HandOver> {
         let before = self.predecessor.take()?;
-        let commit_gap = before.committed_at.map_or(0, |at| (now.0 - at.0).max(0).unsigned_abs());
+        let commit_gap = before
+            .committed_at
+            .map_or(0, |at| (now.0 - at.0).max(0).unsigned_abs());
         let usual = before.median_interval.map_or(0, millis);
         Some(HandOver {
             from: before.version,
@@ -237,9 +246,17 @@ mod tests {
             committed_at: Some(Timestamp(10_000)),
             median_interval: Some(Duration::from_millis(30)),
         }));
-        let told = narrator.hand_over(Timestamp(10_100), BatchId(42), Some(9_990)).expect("the first batch");
-        assert_eq!((told.commit_gap, told.excess_gap, told.max_delay), (100, 70, Some(110)));
-        assert_eq!((told.from.as_str(), told.to.as_str(), told.last_batch), ("v1", "v2", Some(41)));
+        let told = narrator
+            .hand_over(Timestamp(10_100), BatchId(42), Some(9_990))
+            .expect("the first batch");
+        assert_eq!(
+            (told.commit_gap, told.excess_gap, told.max_delay),
+            (100, 70, Some(110))
+        );
+        assert_eq!(
+            (told.from.as_str(), told.to.as_str(), told.last_batch),
+            ("v1", "v2", Some(41))
+        );
         assert_eq!(narrator.hand_over(Timestamp(10_200), BatchId(43), None), None);
     }
 }
