@@ -1,7 +1,8 @@
 //! From a spec to a running loop: every check that can fail, then ownership, then the first batch.
 
 use baton_checkpoint::{
-    AcquireEvent, Candidate, Deps, IfOwned, JobShape, Lease, PositionReason, Recovery, acquire, preview,
+    AcquireEvent, Candidate, Deps, IfOwned, JobShape, Lease, PositionReason, Recovery, acquire, inspect,
+    preview,
 };
 use baton_core::{
     CheckpointId, Claimant, Clock, ErrorKind, Guarantee, OpenContext, OwnerId, Position, SinkContext, SinkRef,
@@ -173,10 +174,12 @@ impl Candidacy {
         Ok(Ready { opened, lease })
     }
 
+    /// Whether somebody alive owns the checkpoint; a doubt counts as no, because owning it is tried later anyway.
     async fn is_owned(&self) -> bool {
-        baton_checkpoint::is_owned(&self.spec.location)
-            .await
-            .unwrap_or(false)
+        let Ok(status) = inspect(&self.spec.location, &self.deps).await else {
+            return false;
+        };
+        serde_json::to_value(status).is_ok_and(|status| status["state"] == "running")
     }
 
     async fn notices(&self) {
