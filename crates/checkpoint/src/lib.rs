@@ -1,1 +1,20 @@
 //! Exclusive ownership of a checkpoint, its write-ahead log, and the hand-over between owners.
+
+mod error;
+#[cfg(feature = "rocksdb")]
+mod lease;
+mod location;
+mod ownership;
+mod recovery;
+mod shape;
+mod stamp;
+
+pub use error::{Error, Result};
+#[cfg(feature = "rocksdb")]
+pub use lease::{Lease, Show, Status, StopOutcome, acquire, inspect, preview, show, stop};
+pub use location::Location;
+pub use ownership::{
+    AcquireEvent, AcquireOptions, Candidate, Deps, IfOwned, OnDrainTimeout, OwnerInfo, Report, Request,
+};
+pub use recovery::{HandedOverBy, PlanDraft, Planned, PositionReason, Recovery, Resume};
+pub use shape::{Comparison, JobShape};
