@@ -1,13 +1,17 @@
 //! Exclusive ownership of a checkpoint, its write-ahead log, and the hand-over between owners.
 
+pub mod codec;
 mod error;
 #[cfg(feature = "rocksdb")]
 mod lease;
 mod location;
 mod ownership;
+pub mod protocol;
 mod recovery;
 mod shape;
 mod stamp;
+#[cfg(test)]
+mod testing;
 
 pub use error::{Error, Result};
 #[cfg(feature = "rocksdb")]
