@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Result};
 pub(crate) use conf::Conf;
+pub(crate) use read::missing_checkpoint;
 pub(crate) use tree::Place;
 
 /// More than any job file needs; keeps a mistaken path to a large file from filling memory.
@@ -70,7 +71,10 @@ impl Options {
     /// Where the option that a message names was written; the table when it names none of them.
     pub(crate) fn place_of(&self, message: &str) -> &Place {
         let message = message.to_ascii_lowercase();
-        let named = self.places.iter().find(|(key, _)| message.contains(&format!("`{key}`")));
+        let named = self
+            .places
+            .iter()
+            .find(|(key, _)| message.contains(&format!("`{key}`")));
         named.map_or(&self.table, |(_, place)| place)
     }
 }
@@ -95,7 +99,10 @@ pub(crate) struct Outside<'a> {
 pub(crate) fn load(path: &Path, sets: &[String]) -> Result<JobSpec> {
     let (file, text) = source_text(path)?;
     let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let outside = Outside { env: &env, read: &|file| read_file(&directory.join(file)) };
+    let outside = Outside {
+        env: &env,
+        read: &|file| read_file(&directory.join(file)),
+    };
     read::job(&file, &text, sets, &outside)
 }
 
@@ -112,7 +119,10 @@ fn env(name: &str) -> Option<String> {
 
 fn source_text(path: &Path) -> Result<(Rc<str>, String)> {
     if path == Path::new("-") {
-        return Ok(("<stdin>".into(), text_of(&mut std::io::stdin().lock(), "<stdin>")?));
+        return Ok((
+            "<stdin>".into(),
+            text_of(&mut std::io::stdin().lock(), "<stdin>")?,
+        ));
     }
     Ok((path.display().to_string().into(), read_file(path)?))
 }
@@ -134,13 +144,18 @@ fn read_file(path: &Path) -> Result<String> {
 fn text_of(reader: &mut dyn Read, shown: &str) -> Result<String> {
     let refused = |why: &str| Failure::invalid("E0501", format!("cannot read `{shown}`: {why}"));
     let mut bytes = Vec::new();
-    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refused(&error.to_string()))?;
+    reader
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| refused(&error.to_string()))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(refused("it is larger than 4 MiB, which no job file is"));
     }
     let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8 text"))?;
     // What some editors put in front.
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+    Ok(text
+        .strip_prefix('\u{feff}')
+        .map_or_else(|| text.clone(), str::to_owned))
 }
 
 /// Whether an argument means a job file rather than a checkpoint's location.
