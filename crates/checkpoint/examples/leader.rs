@@ -7,7 +7,7 @@ use baton_checkpoint::{
     AcquireOptions, Candidate, Deps, IfOwned, JobShape, Location, PlanDraft, PositionReason, Request, acquire,
 };
 use baton_core::{Offset, OwnerId, PartitionOffsets, Position, Receipt, Rng, SinkRef, SourceName, TokioClock};
-use baton_core::{Clock, Marker, TopicPartition};
+use baton_core::{Marker, TopicPartition};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,8 @@
 pub mod codec;
 mod error;
 #[cfg(feature = "rocksdb")]
+mod layout;
+#[cfg(feature = "rocksdb")]
 mod lease;
 mod location;
 mod ownership;
@@ -10,15 +12,21 @@ pub mod protocol;
 mod recovery;
 mod shape;
 mod stamp;
+#[cfg(feature = "rocksdb")]
+mod status;
+#[cfg(feature = "rocksdb")]
+mod store;
 #[cfg(test)]
 mod testing;
 
 pub use error::{Error, Result};
 #[cfg(feature = "rocksdb")]
-pub use lease::{Lease, Show, Status, StopOutcome, acquire, inspect, preview, show, stop};
+pub use lease::{Lease, Show, StopOutcome, acquire, inspect, preview, show, stop};
 pub use location::Location;
 pub use ownership::{
     AcquireEvent, AcquireOptions, Candidate, Deps, IfOwned, OnDrainTimeout, OwnerInfo, Report, Request,
 };
 pub use recovery::{HandedOverBy, PlanDraft, Planned, PositionReason, Recovery, Resume};
 pub use shape::{Comparison, JobShape};
+#[cfg(feature = "rocksdb")]
+pub use status::{Standby, State, Status};

@@ -7,6 +7,7 @@ use baton_core::{
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::protocol::{Action, Body, End, Event, Fact, FenceReason, Log, NewFence, Owner, Record, step};
@@ -332,7 +333,7 @@ impl World {
                     Action::Append(bodies) => {
                         let records = self.stamp(&owner, bodies);
                         assert_eq!(owner.state.log().check(&records), Ok(()), "refused before it was written");
-                        self.facts.extend(records.iter().cloned().map(Fact::Appended));
+                        self.facts.extend(records.iter().cloned().map(appended));
                         self.slots.push(records.clone());
                         events.push(Event::Appended(records));
                     }
@@ -366,6 +367,11 @@ impl World {
             })
             .collect()
     }
+}
+
+/// A record that became durable.
+pub(crate) fn appended(record: Record) -> Fact {
+    Fact::Appended(Arc::new(record))
 }
 
 fn marker(planned: &Planned, epoch: Epoch) -> Marker {

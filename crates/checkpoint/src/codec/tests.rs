@@ -47,7 +47,7 @@ proptest! {
         prop_assert_eq!(&read, &all[..cut].concat());
         let log = crate::protocol::Log::replay(&read);
         prop_assert_eq!(log.tail(), cut.checked_sub(1).map(|last| last as u64));
-        let facts: Vec<_> = read.into_iter().map(crate::protocol::Fact::Appended).collect();
+        let facts: Vec<_> = read.into_iter().map(crate::testing::appended).collect();
         prop_assert_eq!(crate::protocol::invariants::check_log(&facts), Ok(()));
     }
 }

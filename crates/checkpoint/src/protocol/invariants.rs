@@ -8,6 +8,7 @@
 
 use baton_core::{BatchId, Epoch, Marker, OwnerId, Position, WriteId};
 use std::fmt;
+use std::sync::Arc;
 
 use super::record::{Body, Record};
 
@@ -15,7 +16,7 @@ use super::record::{Body, Record};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A record became durable.
-    Appended(Record),
+    Appended(Arc<Record>),
     /// A sink shut out all epochs before this one.
     SinkFenced(Epoch),
     /// An owner read the sink's marker.
@@ -92,7 +93,7 @@ fn check(rules: &[(&'static str, Predicate)], facts: &[Fact]) -> Result<(), Viol
 
 fn records(facts: &[Fact]) -> impl Iterator<Item = &Record> {
     facts.iter().filter_map(|fact| match fact {
-        Fact::Appended(record) => Some(record),
+        Fact::Appended(record) => Some(&**record),
         _ => None,
     })
 }
@@ -238,11 +239,12 @@ fn each_batch_is_visible_once(facts: &[Fact]) -> Result<(), String> {
                 }
                 visible = Some(*batch);
             }
-            Fact::Appended(Record { body: Body::Commit { batch, .. }, .. }) => {
-                if visible.is_some_and(|visible| *batch > visible) {
+            Fact::Appended(record) => {
+                let Body::Commit { batch, .. } = record.body else { continue };
+                if visible.is_some_and(|visible| batch > visible) {
                     return Err(format!("batch {batch} was committed before it was visible"));
                 }
-                committed = Some(*batch);
+                committed = Some(batch);
             }
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 use baton_core::{BatchId, CheckpointId, Epoch, OwnerId, Position, SinkRef, Timestamp, WriteId};
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::invariants::{self, Fact, Violation};
@@ -76,7 +77,7 @@ impl Log {
     /// The first rule that they would break.
     pub fn check(&self, records: &[Record]) -> Result<(), Violation> {
         let mut facts: Vec<Fact> = self.recent.iter().cloned().collect();
-        facts.extend(records.iter().cloned().map(Fact::Appended));
+        facts.extend(records.iter().cloned().map(|record| Fact::Appended(Arc::new(record))));
         invariants::check_log(&facts)
     }
 
@@ -142,7 +143,7 @@ impl Log {
                 });
             }
         }
-        self.recent.push_back(Fact::Appended(record.clone()));
+        self.recent.push_back(Fact::Appended(Arc::new(record.clone())));
         if self.recent.len() > WINDOW {
             self.recent.pop_front();
         }

@@ -1,6 +1,6 @@
 use super::invariants::{check_all, check_log};
 use super::*;
-use crate::testing::{Deed, World, at, deed, draft};
+use crate::testing::{Deed, appended, World, at, deed, draft};
 use crate::{JobShape, OwnerInfo, PositionReason, Request};
 use baton_core::{BatchId, Epoch, Marker, OwnerId, Receipt, Timestamp, WriteId};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ proptest! {
         prop_assert_eq!(short_recovery.pending, recovery.pending);
         prop_assert_eq!(short_recovery.last_committed, recovery.last_committed);
         prop_assert_eq!((short.epoch(), short.tail(), short.replaced()), (log.epoch(), log.tail(), log.replaced()));
-        let facts: Vec<Fact> = records.into_iter().map(Fact::Appended).collect();
+        let facts: Vec<Fact> = records.into_iter().map(appended).collect();
         prop_assert_eq!(check_log(&facts), Ok(()));
     }
 }
@@ -148,7 +148,7 @@ fn log(bodies: Vec<(u64, Body)>) -> Vec<Record> {
 
 #[track_caller]
 fn breaks(rule: &str, bodies: Vec<(u64, Body)>) {
-    let facts: Vec<Fact> = log(bodies).into_iter().map(Fact::Appended).collect();
+    let facts: Vec<Fact> = log(bodies).into_iter().map(appended).collect();
     let broken = invariants::LOG.iter().filter(|(_, holds)| holds(&facts).is_err()).map(|(id, _)| *id);
     assert!(broken.clone().any(|id| id == rule), "{:?}", broken.collect::<Vec<_>>());
     let whole = check_log(&facts[..facts.len() - 1]);
@@ -166,7 +166,7 @@ fn i2_an_epoch_without_its_fence_and_a_second_writer_are_found() {
     breaks("I2", vec![(1, fence(None)), (3, fence(None))]);
     let mut two = log(vec![(1, fence(None)), (1, start())]);
     two[1].owner = id(99);
-    let facts: Vec<Fact> = two.into_iter().map(Fact::Appended).collect();
+    let facts: Vec<Fact> = two.into_iter().map(appended).collect();
     assert_eq!(check_log(&facts).map_err(|v| v.id), Err("I2"));
 }
 
@@ -205,7 +205,7 @@ fn i5_i6_i7_a_sink_that_repeats_or_is_not_looked_at_is_found() {
         plan: WriteId(Uuid::nil()),
     };
     let mut facts: Vec<Fact> =
-        log(vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5))]).into_iter().map(Fact::Appended).collect();
+        log(vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5))]).into_iter().map(appended).collect();
     facts.push(Fact::MarkerRead(Epoch(1), marker));
     assert_eq!(check_all(&facts).map_err(|v| v.id), Err("I6"));
 }
@@ -221,7 +221,7 @@ fn i10_an_old_epoch_above_a_fence_and_a_slot_out_of_order_are_found() {
     breaks("I10", vec![(1, fence(None)), (2, fence(None)), (1, start())]);
     let mut swapped = log(vec![(1, fence(None)), (1, start())]);
     swapped[0].seq = 5;
-    let facts: Vec<Fact> = swapped.into_iter().map(Fact::Appended).collect();
+    let facts: Vec<Fact> = swapped.into_iter().map(appended).collect();
     assert!(invariants::LOG.iter().any(|(id, holds)| *id == "I10" && holds(&facts).is_err()));
 }
 
