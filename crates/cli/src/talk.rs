@@ -21,10 +21,11 @@ macro_rules! say {
     ($($arg:tt)*) => { tracing::info!(target: $crate::talk::TARGET, $($arg)*) };
 }
 /// The same for what is odd.
-macro_rules! warn {
+macro_rules! odd {
     ($($arg:tt)*) => { tracing::warn!(target: $crate::talk::TARGET, $($arg)*) };
 }
-pub(crate) use {say, warn};
+// By another name first: a macro that is defined as `warn` is mistaken for the built-in attribute.
+pub(crate) use {odd as warn, say};
 
 /// Installs the one subscriber.
 pub(crate) fn install(talk: Talk) {
