@@ -10,9 +10,10 @@
 //!         ▲                 B1            B2, B3                          B4              B5                  │
 //!         └───────────────────────────────────── pause until the trigger ◄───────────────────────────────────┘
 //! ```
-//! `start` gets there, `run` is the loop, `plan` asks the sources, `execute` moves the rows, `recover` resumes from the
+//! `start` gets there, `run` is the loop, `plan` asks the sources, `attempt` runs a batch once, `execute` moves the rows, `recover` resumes from the
 //! log; `helm` hears who wants the query to end, `seat` keeps the sink, `publish` and `tell` report.
 
+mod attempt;
 mod execute;
 mod helm;
 mod outage;

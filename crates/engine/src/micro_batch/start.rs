@@ -68,10 +68,10 @@ pub(crate) async fn run_query(
     let Some(ready) = unless_stopped(&shared, candidacy.prepare()).await? else {
         return Ok(Outcome::Stopped);
     };
-    let Some((lease, sink_ref, claimed)) = unless_stopped(&shared, candidacy.own(ready)).await? else {
+    let Some((lease, sink_ref)) = unless_stopped(&shared, candidacy.own(ready)).await? else {
         return Ok(Outcome::Stopped);
     };
-    candidacy.take_office(lease, sink_ref, claimed).await
+    candidacy.take_office(lease, sink_ref).await
 }
 
 /// Before anything is owned, every request to end is heard at once. Dropping the work withdraws what it asked for.
@@ -241,20 +241,20 @@ impl Candidacy {
     }
 
     /// Gets the checkpoint, and makes the parts fit the one that it turned out to be.
-    async fn own(&mut self, ready: Ready) -> Result<(Lease, SinkRef, bool)> {
+    async fn own(&mut self, ready: Ready) -> Result<(Lease, SinkRef)> {
         let lease = match ready.lease {
             Some(lease) => lease,
             None => self.acquire().await?,
         };
         match ready.opened {
-            Some((checkpoint, sink_ref)) if checkpoint == lease.checkpoint() => Ok((lease, sink_ref, true)),
+            Some((checkpoint, sink_ref)) if checkpoint == lease.checkpoint() => Ok((lease, sink_ref)),
             _ => {
                 let opened = async {
                     self.claim(lease.checkpoint()).await?;
                     self.open_sink(lease.checkpoint()).await
                 };
                 match opened.await {
-                    Ok(sink_ref) => Ok((lease, sink_ref, false)),
+                    Ok(sink_ref) => Ok((lease, sink_ref)),
                     Err(error) => {
                         // Nothing ran: leave the checkpoint as found, so that whoever comes next need not recover.
                         if lease.recovery().pending.is_none() {
@@ -310,7 +310,7 @@ impl Candidacy {
     }
 
     /// From ownership to the first batch.
-    async fn take_office(mut self, lease: Lease, sink_ref: SinkRef, _claimed: bool) -> Result<Outcome> {
+    async fn take_office(mut self, lease: Lease, sink_ref: SinkRef) -> Result<Outcome> {
         let clock: Arc<dyn Clock> = Arc::clone(&self.deps.clock);
         let (checkpoint, epoch) = (lease.checkpoint(), lease.epoch());
         let recovery = lease.recovery();
