@@ -185,7 +185,8 @@ impl Control {
             })?;
             resolved.set(partition, Offset(offset));
         }
-        match resolved.iter().find(|(_, offset)| offset.0 < 0) {
+        let unanswered = resolved.iter().find(|(_, offset)| offset.0 < 0);
+        match unanswered {
             Some((partition, _)) => {
                 Err(self.failed(task, None, &format!("no answer about {partition}"), patience))
             }
@@ -225,13 +226,11 @@ impl Control {
                 | Code::RequestTimedOut
                 | Code::Resolve
                 | Code::Authentication
-                | Code::Ssl,
-            ) => Error::Unreachable {
-                address,
-                waited: format!("{} s", waited.as_secs_f32().ceil()),
-                cause: self.context.last_error().unwrap_or_else(|| text.to_owned()),
-                next: "check that it runs, and that kafka.bootstrap.servers and the security options are right",
-            },
+                | Code::SSL,
+            ) => {
+                let cause = self.context.last_error().unwrap_or_else(|| text.to_owned());
+                Error::unreachable(&address, waited, cause)
+            }
             _ => Error::Passing { address, task, cause: text.to_owned() },
         }
     }

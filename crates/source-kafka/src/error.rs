@@ -1,6 +1,7 @@
 //! What can go wrong between Kafka and a batch of rows.
 
 use baton_core::{ErrorKind, Fault};
+use std::time::Duration;
 
 /// This crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -30,7 +31,7 @@ pub enum Error {
         next: &'static str,
     },
     /// The broker answered, but not with what was asked for; it may next time.
-    #[error("Kafka at `{address}` cannot {task} now: {cause}; it is tried again")]
+    #[error("Kafka at `{address}` cannot {task} now: {cause}")]
     Passing {
         /// The bootstrap servers.
         address: String,
@@ -176,6 +177,24 @@ impl Error {
             Self::Bug { .. } => "E0212",
             Self::Core { code, .. } => code,
         }
+    }
+
+    /// No broker answers; `waited` is how long it was given.
+    pub(crate) fn unreachable(address: &str, waited: Duration, cause: String) -> Self {
+        Self::Unreachable {
+            address: address.to_owned(),
+            waited: format!("{} s", waited.as_secs_f32().ceil()),
+            cause,
+            next: "check that it runs, and that kafka.bootstrap.servers and the security options are right",
+        }
+    }
+
+    /// The same after all attempts together took this long.
+    pub(crate) fn after(mut self, all: Duration) -> Self {
+        if let Self::Unreachable { waited, .. } = &mut self {
+            *waited = format!("{} s", all.as_secs_f32().ceil());
+        }
+        self
     }
 
     pub(crate) fn option(key: impl Into<String>, reason: impl Into<String>) -> Self {

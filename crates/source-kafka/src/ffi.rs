@@ -303,7 +303,7 @@ pub(crate) fn list_offsets<C: ConsumerContext>(
         sys::rd_kafka_topic_partition_list_destroy(list);
         // The request's own time-out answers first; a little longer only in case it does not.
         let mut slices = millis / SLICE_MS + 10;
-        let mut event = ptr::null_mut();
+        let mut event: *mut sys::rd_kafka_event_t = ptr::null_mut();
         while event.is_null() && slices > 0 && !given_up.load(Ordering::Relaxed) {
             event = sys::rd_kafka_queue_poll(queue, SLICE_MS);
             slices -= 1;

@@ -97,22 +97,18 @@ pub(crate) fn claim(
     patiently(control, group, given_up, || commit(control, &held.offsets, claimant))
 }
 
-/// Stores a position in the group. With `look`, first makes sure that the group has not been claimed by another
-/// checkpoint since. Blocks.
+/// Stores a position in the group, unless another checkpoint has claimed the group since. Blocks.
 pub(crate) fn publish(
     control: &Control,
     group: &str,
     until: &PartitionOffsets,
     claimant: &Claimant,
-    look: bool,
     given_up: &AtomicBool,
 ) -> Result<()> {
-    if look {
-        let partitions = until.iter().map(|(partition, _)| partition).collect();
-        let held = patiently(control, group, given_up, || committed(control, &partitions))?;
-        if let Verdict::Other(mark) = judge(&held, claimant) {
-            return Err(held_by(group, &mark));
-        }
+    let partitions = until.iter().map(|(partition, _)| partition).collect();
+    let held = patiently(control, group, given_up, || committed(control, &partitions))?;
+    if let Verdict::Other(mark) = judge(&held, claimant) {
+        return Err(held_by(group, &mark));
     }
     patiently(control, group, given_up, || commit(control, until, claimant))
 }
@@ -129,12 +125,15 @@ fn held_by(group: &str, mark: &Mark) -> Error {
 }
 
 fn committed(control: &Control, partitions: &BTreeSet<TopicPartition>) -> Result<Held, KafkaError> {
+    let mut held = Held::default();
+    if partitions.is_empty() {
+        return Ok(held);
+    }
     let mut list = TopicPartitionList::new();
     for partition in partitions {
         list.add_partition(&partition.topic, partition.partition);
     }
     let list = control.client().committed_offsets(list, PATIENCE)?;
-    let mut held = Held::default();
     for one in list.elements() {
         one.error()?;
         let KafkaOffset::Offset(offset) = one.offset() else { continue };

@@ -1,6 +1,6 @@
 //! Spark's arithmetic of `maxOffsetsPerTrigger`.
 
-use baton_core::{Offset, PartitionOffsets};
+use baton_core::{Offset, PartitionOffsets, TopicPartition};
 
 /// Where a batch that starts at `from` ends, if it may take about `limit` offsets of what lies before `latest`.
 ///
@@ -10,7 +10,7 @@ use baton_core::{Offset, PartitionOffsets};
 ///
 /// Partitions of `latest` that `from` lacks, or that lie behind it, end at `latest`.
 pub(crate) fn split(from: &PartitionOffsets, latest: &PartitionOffsets, limit: u64) -> PartitionOffsets {
-    let size = |partition, end: Offset| from.of(partition).map_or(0, |begin| end.0.saturating_sub(begin.0));
+    let size = |partition: &TopicPartition, end: Offset| from.of(partition).map_or(0, |begin| end.0.saturating_sub(begin.0));
     let total: f64 = latest.iter().map(|(partition, end)| size(&partition, end).max(0) as f64).sum();
     if total < 1.0 {
         return latest.clone();
@@ -30,7 +30,6 @@ pub(crate) fn split(from: &PartitionOffsets, latest: &PartitionOffsets, limit: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use baton_core::TopicPartition;
     use proptest::prelude::*;
 
     fn offsets(of: impl IntoIterator<Item = i64>) -> PartitionOffsets {

@@ -110,16 +110,18 @@ impl<C: ConsumerContext> Lane<C> {
             return false;
         }
         loop {
-            match self.kept.front() {
-                // The end of the partition, which a look takes in: the queue must be empty to tell of news.
-                Some(event) if event.failure().is_some_and(|f| f.code == RDKafkaErrorCode::PartitionEOF) => {
-                    self.reached = self.reached.max(event.offset());
-                    self.kept.pop_front();
+            let Some(event) = self.kept.front() else {
+                if self.source.take(&mut self.kept, 16) == 0 {
+                    return self.reached <= at;
                 }
-                Some(_) => return false,
-                None if self.source.take(&mut self.kept, 16) == 0 => return self.reached <= at,
-                None => {}
+                continue;
+            };
+            // The end of the partition, which a look takes in: the queue must be empty to tell of news.
+            if event.failure().is_none_or(|failure| failure.code != RDKafkaErrorCode::PartitionEOF) {
+                return false;
             }
+            self.reached = self.reached.max(event.offset());
+            self.kept.pop_front();
         }
     }
 
