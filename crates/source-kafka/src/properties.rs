@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn servers_must_be_named_and_the_group_is_kept_apart() {
-        assert!(super::read(Vec::new(), "client", &mut Vec::new()).is_err());
+        assert!(read(Vec::new(), "client", &mut Vec::new()).is_err());
         let (read, _) = properties([("group.id", "g")]).expect("valid");
         assert_eq!(read.group(), Some("g"));
         assert!(!read.settings.contains_key("group.id"));

@@ -23,9 +23,9 @@ impl Budget {
     pub(super) fn for_partitions(partitions: usize) -> Self {
         let partitions = partitions.max(1);
         Self {
-            messages: (MESSAGES / partitions).clamp(500, 40_000),
+            messages: (MESSAGES / partitions).clamp(50, 40_000),
             kilobytes: (BYTES / partitions / 1_000).clamp(128, 16_000),
-            fetch_bytes: (UNDER_WAY / partitions).clamp(64 << 10, 1 << 20),
+            fetch_bytes: (UNDER_WAY / partitions).clamp(16 << 10, 1 << 20),
             partitions,
         }
     }
