@@ -135,24 +135,18 @@ pub struct Gap {
 ///
 /// Its JSON is Spark's, `{"topic":{"0":12}}`, here always in order of topic and partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Written")]
 pub struct PartitionOffsets(BTreeMap<String, BTreeMap<i32, Offset>>);
 
-impl PartitionOffsets {
-    /// No partition at all.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
+/// Offsets as JSON has them: keys are text. Only `serde_json`'s own reader takes numbers out of it; inside a tagged or
+/// flattened message nobody would.
+type Written = BTreeMap<String, BTreeMap<String, i64>>;
 
-    /// Reads Spark's JSON. Negative offsets other than -1 (latest) and -2 (earliest) are refused.
-    ///
-    /// # Errors
-    /// [`Error::OffsetsJson`] naming what is wrong, the partition where there is one.
-    pub fn from_json(text: &str) -> Result<Self> {
+impl TryFrom<Written> for PartitionOffsets {
+    type Error = Error;
+
+    fn try_from(topics: Written) -> Result<Self> {
         let refuse = |reason: String| Error::OffsetsJson { reason };
-        let topics: BTreeMap<String, BTreeMap<String, i64>> =
-            serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
         let mut offsets = Self::new();
         for (topic, partitions) in topics {
             for (partition, offset) in partitions {
@@ -170,6 +164,24 @@ impl PartitionOffsets {
             }
         }
         Ok(offsets)
+    }
+}
+
+impl PartitionOffsets {
+    /// No partition at all.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads Spark's JSON. Negative offsets other than -1 (latest) and -2 (earliest) are refused.
+    ///
+    /// # Errors
+    /// [`Error::OffsetsJson`] naming what is wrong, the partition where there is one.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let written: Written =
+            serde_json::from_str(text).map_err(|error| Error::OffsetsJson { reason: error.to_string() })?;
+        written.try_into()
     }
 
     /// Compact JSON in Spark's form.

@@ -77,3 +77,14 @@ fn removing_the_last_partition_removes_the_topic() {
     assert_eq!(one.remove(&TopicPartition::new("t", 0)), Some(Offset(1)));
     assert_eq!(one.to_json(), "{}");
 }
+
+#[test]
+fn offsets_are_read_inside_a_tagged_message_too() {
+    #[derive(serde::Deserialize)]
+    #[serde(tag = "type")]
+    enum Message {
+        Ends { at: PartitionOffsets },
+    }
+    let Message::Ends { at } = serde_json::from_str(r#"{"type":"Ends","at":{"t":{"0":1}}}"#).expect("valid");
+    assert_eq!(at.get("t", 0), Some(Offset(1)));
+}
