@@ -46,7 +46,7 @@ impl Runner {
             }
             Err(fault) => return source_away(fault),
         };
-        let streams = self.query.run(inputs)?;
+        let streams = self.query.run(self.helm.clock.now(), inputs)?;
         let bound = self.helm.clock.elapsed();
         batch.timings.query_planning = bound.saturating_sub(started);
 

@@ -1,37 +1,53 @@
 //! From SQL text to a planned query.
 
 use baton_core::SourceName;
-use baton_core::arrow::schema::SchemaRef;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use baton_core::arrow::schema::{Schema, SchemaRef};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::prelude::SessionConfig;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, Waker};
 
-use super::scan::SourceTable;
+use super::dialect;
+use super::env::{Env, Library};
+use super::relation::Relations;
 use super::{Error, Query};
 
 /// Compiles SQL over sources.
 pub struct Compiler {
-    context: SessionContext,
+    sources: Vec<(SourceName, SchemaRef)>,
+    library: Arc<Library>,
+    state: SessionState,
 }
 
 impl Compiler {
     /// Makes the sources' names and columns known.
     ///
     /// # Errors
-    /// [`Error::Plan`], if two sources have one name.
+    /// [`Error::Ambiguous`], if two sources have names that differ in case only.
     pub fn new(sources: &[(SourceName, SchemaRef)]) -> Result<Self, Error> {
-        let mut config = SessionConfig::new().with_target_partitions(1);
-        let options = config.options_mut();
-        options.sql_parser.map_string_types_to_utf8view = false;
-        options.sql_parser.enable_ident_normalization = false;
-        let context = SessionContext::new_with_config(config);
-        for (name, schema) in sources {
-            let table = SourceTable::new(name.clone(), Arc::clone(schema));
-            context.register_table(name.to_string().as_str(), Arc::new(table))?;
+        for (index, (name, _)) in sources.iter().enumerate() {
+            let name = name.to_string();
+            let same = sources[..index]
+                .iter()
+                .find(|(other, _)| other.to_string().eq_ignore_ascii_case(&name));
+            if let Some((other, _)) = same {
+                return Err(Error::Ambiguous {
+                    candidates: format!("source `{other}` or source `{name}`"),
+                    name,
+                    place: super::Place::default(),
+                });
+            }
         }
-        Ok(Self { context })
+        // One partition in the plan stands for as many as a batch brings: no operator may mix them.
+        let config = SessionConfig::new().with_target_partitions(1);
+        Ok(Self {
+            sources: sources.to_vec(),
+            library: Arc::new(Library::new()),
+            state: SessionStateBuilder::new_with_default_features()
+                .with_config(config)
+                .build(),
+        })
     }
 
     /// Plans and type-checks.
@@ -39,10 +55,23 @@ impl Compiler {
     /// # Errors
     /// What is wrong with the SQL, or the operator that cannot be streamed.
     pub fn compile(&self, sql: &str) -> Result<Query, Error> {
-        let plan = ready(self.context.state().create_logical_plan(sql))?;
-        let plan = ready(self.context.state().create_physical_plan(&plan))?;
-        let schema = plan.schema();
-        Query::new(plan, self.context.task_ctx(), schema, Arc::new(AtomicU64::new(0)))
+        let tree = dialect::parse(sql)?;
+        let env = Env::new(Arc::clone(&self.library));
+        let relations = Relations {
+            env: &env,
+            sources: &self.sources,
+        };
+        let relation = relations.query(&tree)?;
+        let plan = ready(self.state.create_physical_plan(&relation.plan))?;
+        let planned = plan.schema();
+        let fields: Vec<_> = planned
+            .fields()
+            .iter()
+            .zip(&relation.scope.columns)
+            .map(|(field, column)| field.as_ref().clone().with_name(&column.name))
+            .collect();
+        let schema = Arc::new(Schema::new(fields));
+        Query::new(plan, self.state.task_ctx(), schema, &env)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use baton_core::arrow::array::{RecordBatch, RecordBatchOptions};
 use baton_core::arrow::schema::SchemaRef;
-use baton_core::{BatchStream, SourceName};
+use baton_core::{BatchStream, SourceName, Timestamp};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -11,9 +11,10 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::Error;
+use super::env::Env;
 use super::scan::ScanExec;
 
 /// A query that has been planned once and runs batch by batch.
@@ -25,6 +26,7 @@ pub struct Query {
     schema: SchemaRef,
     sources: Vec<SourceName>,
     replaced: Arc<AtomicU64>,
+    now_micros: Arc<AtomicI64>,
 }
 
 impl Query {
@@ -32,7 +34,7 @@ impl Query {
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         schema: SchemaRef,
-        replaced: Arc<AtomicU64>,
+        env: &Env,
     ) -> Result<Self, Error> {
         let mut sources: Vec<SourceName> = Vec::new();
         let mut twice = None;
@@ -48,12 +50,15 @@ impl Query {
         if let Some(name) = twice {
             return Err(Error::ReadTwice { name });
         }
+        // What constants had replaced while they were folded is no row's.
+        env.replaced.store(0, Ordering::Relaxed);
         Ok(Self {
             plan,
             context,
             schema,
             sources,
-            replaced,
+            replaced: Arc::clone(&env.replaced),
+            now_micros: Arc::clone(&env.now_micros),
         })
     }
 
@@ -76,17 +81,20 @@ impl Query {
     }
 
     /// Binds the plan to a batch's streams and returns one stream of rows for each of its partitions. Nothing is read
-    /// before they are polled; an error of a source passes through as `DataFusionError::External`.
+    /// before they are polled; an error of a source passes through as `DataFusionError::External`. `now` is what
+    /// `current_timestamp()` is in all rows of the batch.
     ///
     /// # Errors
     /// [`Error::NotBound`] if a source that the query reads has no entry, [`Error::Plan`] if an operator cannot start.
     pub fn run(
         &self,
+        now: Timestamp,
         mut inputs: HashMap<SourceName, Vec<BatchStream>>,
     ) -> Result<Vec<SendableRecordBatchStream>, Error> {
         if let Some(name) = self.sources.iter().find(|name| !inputs.contains_key(name)) {
             return Err(Error::NotBound { name: name.clone() });
         }
+        self.now_micros.store(now.0.saturating_mul(1_000), Ordering::Relaxed);
         let bound = Arc::clone(&self.plan).transform_up(|node| {
             let Some(scan) = node.downcast_ref::<ScanExec>() else {
                 return Ok(Transformed::no(node));

@@ -1,0 +1,568 @@
+//! Functions over dates and timestamps. The session's time zone is UTC.
+
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray,
+};
+use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::Expr;
+use std::sync::Arc;
+
+use super::Call;
+use super::pattern::Pattern;
+use crate::sql::cast::{OnMisfit, explicit, parse_timestamp};
+use crate::sql::error::Error;
+use crate::sql::kernel::{arrays, failed};
+use crate::sql::scope::Bound;
+use crate::sql::types::{is_string, timestamp};
+
+pub(super) const NAMES: &[&str] = &[
+    "add_months", "date_add", "date_diff", "date_format", "date_from_unix_date", "date_part", "date_sub", "date_trunc",
+    "dateadd", "datediff", "datepart", "day", "dayname", "dayofmonth", "dayofweek", "dayofyear", "from_unixtime", "hour",
+    "last_day", "make_date", "minute", "month", "months_between", "quarter", "second", "timestamp_micros",
+    "timestamp_millis", "timestamp_seconds", "to_date", "to_timestamp", "to_unix_timestamp", "trunc", "try_to_date",
+    "try_to_timestamp", "unix_date", "unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "weekday",
+    "weekofyear", "year",
+];
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+const DEFAULT_PATTERN: &str = "yyyy-MM-dd HH:mm:ss";
+
+pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
+    if let Some(part) = date_part(call.name) {
+        call.arity(1, 1)?;
+        return of_date(call.name, call.date(0)?, part).map(Some);
+    }
+    if let Some((unit, modulus)) = clock_part(call.name) {
+        call.arity(1, 1)?;
+        return Ok(Some(of_clock(call.name, call.timestamp(0)?, unit, modulus)));
+    }
+    Ok(Some(match call.name {
+        "date_part" | "datepart" => extract(call)?,
+        "date_format" => {
+            call.arity(2, 2)?;
+            format(call, call.timestamp(0)?, 1, DEFAULT_PATTERN)?
+        }
+        "from_unixtime" => {
+            call.arity(1, 2)?;
+            let seconds = Bound {
+                expr: call.long(0)?,
+                ty: DataType::Int64,
+            };
+            let at = cast(call, seconds, &timestamp())?;
+            format(call, at, 1, DEFAULT_PATTERN)?
+        }
+        "to_timestamp" => to_timestamp(call, OnMisfit::Fail)?,
+        "try_to_timestamp" => to_timestamp(call, OnMisfit::Null)?,
+        "to_date" => to_date(call, OnMisfit::Fail)?,
+        "try_to_date" => to_date(call, OnMisfit::Null)?,
+        "unix_timestamp" | "to_unix_timestamp" => unix_timestamp(call)?,
+        "unix_seconds" => units_of(call, SECOND)?,
+        "unix_millis" => units_of(call, 1_000)?,
+        "unix_micros" => units_of(call, 1)?,
+        "timestamp_seconds" => {
+            call.arity(1, 1)?;
+            Bound {
+                expr: cast(call, call.args[0].clone(), &timestamp())?,
+                ty: timestamp(),
+            }
+        }
+        "timestamp_millis" => from_units(call, 1_000)?,
+        "timestamp_micros" => from_units(call, 1)?,
+        "unix_date" => {
+            call.arity(1, 1)?;
+            let date = call.date(0)?;
+            Bound {
+                expr: arrays("unix_date", DataType::Int32, vec![date], |args| {
+                    let days: Int32Array = args[0].as_primitive::<Date32Type>().unary(|days| days);
+                    Ok(Arc::new(days) as ArrayRef)
+                }),
+                ty: DataType::Int32,
+            }
+        }
+        "date_from_unix_date" => {
+            call.arity(1, 1)?;
+            let days = call.as_type(0, &DataType::Int32)?;
+            dates("date_from_unix_date", vec![days], |args, row| Some(args[0].as_primitive::<Int32Type>().value(row)))
+        }
+        "date_trunc" => {
+            call.arity(2, 2)?;
+            date_trunc(call.string(0)?, call.timestamp(1)?)
+        }
+        "trunc" => {
+            call.arity(2, 2)?;
+            dates("trunc", vec![call.date(0)?, call.string(1)?], |args, row| {
+                let unit = Unit::of(args[1].as_string::<i32>().value(row))?;
+                unit.is_of_days().then(|| unit.first_day(date_at(&args[0], row)?)).flatten()
+            })
+        }
+        "date_add" | "dateadd" | "date_sub" => {
+            call.arity(2, 2)?;
+            let sign = if call.name == "date_sub" { -1 } else { 1 };
+            let args = vec![call.date(0)?, call.as_type(1, &DataType::Int32)?];
+            dates(call.name, args, move |args, row| {
+                let days = args[1].as_primitive::<Int32Type>().value(row);
+                args[0].as_primitive::<Date32Type>().value(row).checked_add(days.checked_mul(sign)?)
+            })
+        }
+        "add_months" => {
+            call.arity(2, 2)?;
+            let args = vec![call.date(0)?, call.as_type(1, &DataType::Int32)?];
+            dates("add_months", args, |args, row| {
+                let (date, months) = (date_at(&args[0], row)?, args[1].as_primitive::<Int32Type>().value(row));
+                let count = Months::new(months.unsigned_abs());
+                let moved = if months < 0 {
+                    date.checked_sub_months(count)
+                } else {
+                    date.checked_add_months(count)
+                };
+                moved.map(|date| date.to_epoch_days())
+            })
+        }
+        "last_day" => {
+            call.arity(1, 1)?;
+            dates("last_day", vec![call.date(0)?], |args, row| {
+                last_of_month(date_at(&args[0], row)?).map(|date| date.to_epoch_days())
+            })
+        }
+        "make_date" => make_date(call)?,
+        "datediff" | "date_diff" => {
+            call.arity(2, 2)?;
+            let expr = arrays(
+                "datediff",
+                DataType::Int32,
+                vec![call.date(0)?, call.date(1)?],
+                |args| {
+                    let (end, start) = (args[0].as_primitive::<Date32Type>(), args[1].as_primitive::<Date32Type>());
+                    let days: Int32Array = end.iter().zip(start).map(|(end, start)| end?.checked_sub(start?)).collect();
+                    Ok(Arc::new(days) as ArrayRef)
+                },
+            );
+            Bound { expr, ty: DataType::Int32 }
+        }
+        "months_between" => months_between(call)?,
+        "dayname" => {
+            call.arity(1, 1)?;
+            let at = cast(call, call.args[0].clone(), &timestamp())?;
+            printed(call, "dayname", at, Pattern::new("EEE"))?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn cast(call: &Call<'_>, bound: Bound, to: &DataType) -> Result<Expr, Error> {
+    explicit(call.binder.env, bound.expr, &bound.ty, to, OnMisfit::Fail)
+        .ok_or_else(|| call.mismatch(format!("does not take {}", call.type_name(0))))
+}
+
+fn date_at(dates: &ArrayRef, row: usize) -> Option<NaiveDate> {
+    NaiveDate::from_epoch_days(dates.as_primitive::<Date32Type>().value(row))
+}
+
+/// A function that makes a date; null where an argument is.
+fn dates(
+    name: &str,
+    args: Vec<Expr>,
+    compute: impl Fn(&[ArrayRef], usize) -> Option<i32> + Send + Sync + 'static,
+) -> Bound {
+    let expr = arrays(name, DataType::Date32, args, move |args| {
+        let rows = args.first().map_or(0, |arg| arg.len());
+        let dates: Date32Array = (0..rows)
+            .map(|row| {
+                let valid = args.iter().all(|arg| arg.is_valid(row));
+                valid.then(|| compute(args, row)).flatten()
+            })
+            .collect();
+        Ok(Arc::new(dates) as ArrayRef)
+    });
+    Bound { expr, ty: DataType::Date32 }
+}
+
+type OfDate = fn(NaiveDate) -> u32;
+
+fn date_part(name: &str) -> Option<OfDate> {
+    Some(match name {
+        "year" => |date| date.year().cast_unsigned(),
+        "quarter" => |date| date.month0() / 3 + 1,
+        "month" => |date| date.month(),
+        "day" | "dayofmonth" => |date| date.day(),
+        "dayofyear" => |date| date.ordinal(),
+        "dayofweek" => |date| date.weekday().number_from_sunday(),
+        "weekday" => |date| date.weekday().num_days_from_monday(),
+        "weekofyear" => |date| date.iso_week().week(),
+        _ => return None,
+    })
+}
+
+fn of_date(name: &str, date: Expr, part: OfDate) -> Result<Bound, Error> {
+    let expr = arrays(name, DataType::Int32, vec![date], move |args| {
+        let parts: Int32Array = args[0]
+            .as_primitive::<Date32Type>()
+            .iter()
+            .map(|days| days.and_then(NaiveDate::from_epoch_days).map(|date| part(date).cast_signed()))
+            .collect();
+        Ok(Arc::new(parts) as ArrayRef)
+    });
+    Ok(Bound { expr, ty: DataType::Int32 })
+}
+
+fn clock_part(name: &str) -> Option<(i64, i64)> {
+    Some(match name {
+        "hour" => (3_600 * SECOND, 24),
+        "minute" => (60 * SECOND, 60),
+        "second" => (SECOND, 60),
+        _ => return None,
+    })
+}
+
+fn of_clock(name: &str, at: Expr, unit: i64, modulus: i64) -> Bound {
+    let expr = arrays(name, DataType::Int32, vec![at], move |args| {
+        let micros = args[0].as_primitive::<TimestampMicrosecondType>();
+        let parts: Int32Array =
+            micros.unary(|micros| i32::try_from(micros.div_euclid(unit).rem_euclid(modulus)).unwrap_or(0));
+        Ok(Arc::new(parts) as ArrayRef)
+    });
+    Bound { expr, ty: DataType::Int32 }
+}
+
+/// `EXTRACT(field FROM …)`
+fn extract(call: &Call<'_>) -> Result<Bound, Error> {
+    call.arity(2, 2)?;
+    let field = call.literal_text(0)?.to_lowercase();
+    let name = match field.as_str() {
+        "year" | "y" | "years" | "yr" | "yrs" => "year",
+        "quarter" | "qtr" => "quarter",
+        "month" | "mon" | "mons" | "months" => "month",
+        "week" | "w" | "weeks" => "weekofyear",
+        "day" | "d" | "days" => "day",
+        "dayofweek" | "dow" => "dayofweek",
+        "doy" => "dayofyear",
+        "hour" | "h" | "hours" | "hr" | "hrs" => "hour",
+        "minute" | "m" | "min" | "mins" | "minutes" => "minute",
+        "second" | "s" | "sec" | "secs" | "seconds" => return Ok(decimal_seconds(call.timestamp(1)?)),
+        _ => return Err(call.mismatch(format!("does not know the field {field}"))),
+    };
+    if let Some(part) = date_part(name) {
+        return of_date(name, call.date(1)?, part);
+    }
+    let (unit, modulus) = clock_part(name).unwrap_or((SECOND, 60));
+    Ok(of_clock(name, call.timestamp(1)?, unit, modulus))
+}
+
+fn decimal_seconds(at: Expr) -> Bound {
+    let ty = DataType::Decimal128(8, 6);
+    let to = ty.clone();
+    let expr = arrays("seconds", ty.clone(), vec![at], move |args| {
+        let micros = args[0].as_primitive::<TimestampMicrosecondType>();
+        let seconds: datafusion::arrow::array::PrimitiveArray<Decimal128Type> =
+            micros.unary(|micros| i128::from(micros.rem_euclid(60 * SECOND)));
+        Ok(Arc::new(seconds.with_data_type(to.clone())) as ArrayRef)
+    });
+    Bound { expr, ty }
+}
+
+/// The pattern among the arguments, which has to be a literal, or a default.
+fn pattern(call: &Call<'_>, index: usize, default: &str) -> Result<(String, Pattern), Error> {
+    let written = match call.args.get(index) {
+        Some(_) => call.literal_text(index)?,
+        None => default.to_owned(),
+    };
+    let pattern = Pattern::new(&written).map_err(|reason| call.mismatch(format!("cannot use pattern `{written}`: {reason}")))?;
+    Ok((written, pattern))
+}
+
+fn format(call: &Call<'_>, at: Expr, index: usize, default: &str) -> Result<Bound, Error> {
+    let (written, pattern) = pattern(call, index, default)?;
+    printed(call, &format!("date_format({written})"), at, Ok(pattern))
+}
+
+fn printed(call: &Call<'_>, name: &str, at: Expr, pattern: Result<Pattern, String>) -> Result<Bound, Error> {
+    let pattern = pattern.map_err(|reason| call.mismatch(reason))?;
+    let expr = arrays(name, DataType::Utf8, vec![at], move |args| {
+        let micros = args[0].as_primitive::<TimestampMicrosecondType>();
+        let text: StringArray = micros.iter().map(|micros| micros.and_then(|micros| pattern.format(micros))).collect();
+        Ok(Arc::new(text) as ArrayRef)
+    });
+    Ok(Bound { expr, ty: DataType::Utf8 })
+}
+
+/// Text as microseconds, by a pattern or as a cast reads it.
+fn parsed(call: &Call<'_>, misfit: OnMisfit) -> Result<Expr, Error> {
+    let reader: Option<(String, Pattern)> = match call.args.get(1) {
+        Some(_) => Some(pattern(call, 1, DEFAULT_PATTERN)?),
+        None => None,
+    };
+    let name = match &reader {
+        Some((written, _)) => format!("{misfit:?} to_timestamp({written})"),
+        None => format!("{misfit:?} to_timestamp"),
+    };
+    let text = call.string(0)?;
+    Ok(arrays(name, timestamp(), vec![text], move |args| {
+        let micros: DataFusionResult<TimestampMicrosecondArray> = args[0]
+            .as_string::<i32>()
+            .iter()
+            .map(|text| {
+                let Some(text) = text else { return Ok(None) };
+                let micros = match &reader {
+                    Some((_, pattern)) => pattern.parse(text),
+                    None => parse_timestamp(text),
+                };
+                if micros.is_none() && misfit == OnMisfit::Fail {
+                    return Err(failed(
+                        "CANNOT_PARSE_TIMESTAMP",
+                        format!("'{text}' does not fit the pattern; use try_to_timestamp to get null instead"),
+                    ));
+                }
+                Ok(micros)
+            })
+            .collect();
+        Ok(Arc::new(micros?.with_data_type(timestamp())) as ArrayRef)
+    }))
+}
+
+fn to_timestamp(call: &Call<'_>, misfit: OnMisfit) -> Result<Bound, Error> {
+    call.arity(1, 2)?;
+    let expr = if is_string(&call.args[0].ty) {
+        parsed(call, misfit)?
+    } else {
+        cast(call, call.args[0].clone(), &timestamp())?
+    };
+    Ok(Bound { expr, ty: timestamp() })
+}
+
+fn to_date(call: &Call<'_>, misfit: OnMisfit) -> Result<Bound, Error> {
+    call.arity(1, 2)?;
+    let expr = if !is_string(&call.args[0].ty) {
+        cast(call, call.args[0].clone(), &DataType::Date32)?
+    } else if call.args.len() == 1 {
+        let text = call.string(0)?;
+        explicit(call.binder.env, text, &DataType::Utf8, &DataType::Date32, misfit)
+            .ok_or_else(|| call.mismatch("takes text"))?
+    } else {
+        let at = Bound {
+            expr: parsed(call, misfit)?,
+            ty: timestamp(),
+        };
+        cast(call, at, &DataType::Date32)?
+    };
+    Ok(Bound { expr, ty: DataType::Date32 })
+}
+
+fn unix_timestamp(call: &Call<'_>) -> Result<Bound, Error> {
+    call.arity(0, 2)?;
+    let at = match call.args.first() {
+        None => call.binder.apply("current_timestamp", Vec::new(), call.place)?.expr,
+        Some(arg) if is_string(&arg.ty) => {
+            let mut args = call.args.clone();
+            if args.len() == 1 {
+                args.push(crate::sql::literal::text(DEFAULT_PATTERN));
+            }
+            let with_pattern = Call {
+                name: call.name,
+                args,
+                place: call.place,
+                binder: call.binder,
+            };
+            parsed(&with_pattern, OnMisfit::Fail)?
+        }
+        Some(_) => call.timestamp(0)?,
+    };
+    // Not the floor: Spark's own arithmetic rounds towards zero here.
+    let expr = arrays("unix_timestamp", DataType::Int64, vec![at], |args| {
+        let seconds: Int64Array = args[0].as_primitive::<TimestampMicrosecondType>().unary(|micros| micros / SECOND);
+        Ok(Arc::new(seconds) as ArrayRef)
+    });
+    Ok(Bound { expr, ty: DataType::Int64 })
+}
+
+fn units_of(call: &Call<'_>, unit: i64) -> Result<Bound, Error> {
+    call.arity(1, 1)?;
+    let at = call.timestamp(0)?;
+    let expr = arrays(call.name, DataType::Int64, vec![at], move |args| {
+        let units: Int64Array = args[0].as_primitive::<TimestampMicrosecondType>().unary(|micros| micros.div_euclid(unit));
+        Ok(Arc::new(units) as ArrayRef)
+    });
+    Ok(Bound { expr, ty: DataType::Int64 })
+}
+
+fn from_units(call: &Call<'_>, unit: i64) -> Result<Bound, Error> {
+    call.arity(1, 1)?;
+    let count = call.long(0)?;
+    let expr = arrays(call.name, timestamp(), vec![count], move |args| {
+        let micros: DataFusionResult<TimestampMicrosecondArray> = args[0]
+            .as_primitive::<Int64Type>()
+            .iter()
+            .map(|count| match count.map(|count| count.checked_mul(unit)) {
+                Some(None) => Err(failed("ARITHMETIC_OVERFLOW", "a timestamp lies out of range")),
+                micros => Ok(micros.flatten()),
+            })
+            .collect();
+        Ok(Arc::new(micros?.with_data_type(timestamp())) as ArrayRef)
+    });
+    Ok(Bound { expr, ty: timestamp() })
+}
+
+/// What dates and timestamps are cut to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Year,
+    Quarter,
+    Month,
+    Week,
+    /// Of so many microseconds.
+    Fixed(i64),
+}
+
+impl Unit {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_uppercase().as_str() {
+            "YEAR" | "YYYY" | "YY" => Self::Year,
+            "QUARTER" => Self::Quarter,
+            "MONTH" | "MM" | "MON" => Self::Month,
+            "WEEK" => Self::Week,
+            "DAY" | "DD" => Self::Fixed(DAY),
+            "HOUR" => Self::Fixed(3_600 * SECOND),
+            "MINUTE" => Self::Fixed(60 * SECOND),
+            "SECOND" => Self::Fixed(SECOND),
+            "MILLISECOND" => Self::Fixed(1_000),
+            "MICROSECOND" => Self::Fixed(1),
+            _ => return None,
+        })
+    }
+
+    const fn is_of_days(self) -> bool {
+        !matches!(self, Self::Fixed(_))
+    }
+
+    fn first_day(self, date: NaiveDate) -> Option<i32> {
+        let first = match self {
+            Self::Year => NaiveDate::from_ymd_opt(date.year(), 1, 1)?,
+            Self::Quarter => NaiveDate::from_ymd_opt(date.year(), date.month0() / 3 * 3 + 1, 1)?,
+            Self::Month => date.with_day(1)?,
+            Self::Week => {
+                let back = date.weekday().num_days_from_monday();
+                return date.to_epoch_days().checked_sub(i32::try_from(back).ok()?);
+            }
+            Self::Fixed(_) => date,
+        };
+        Some(first.to_epoch_days())
+    }
+
+    fn cut(self, micros: i64) -> Option<i64> {
+        match self {
+            Self::Fixed(unit) => Some(micros.div_euclid(unit) * unit),
+            _ => {
+                let date = DateTime::from_timestamp_micros(micros)?.date_naive();
+                i64::from(self.first_day(date)?).checked_mul(DAY)
+            }
+        }
+    }
+}
+
+fn date_trunc(unit: Expr, at: Expr) -> Bound {
+    let expr = arrays("date_trunc", timestamp(), vec![unit, at], |args| {
+        let units = args[0].as_string::<i32>();
+        let micros = args[1].as_primitive::<TimestampMicrosecondType>();
+        let mut last: Option<(&str, Option<Unit>)> = None;
+        let cut: TimestampMicrosecondArray = units
+            .iter()
+            .zip(micros)
+            .map(|(name, micros)| {
+                let (name, micros) = (name?, micros?);
+                let unit = match last {
+                    Some((known, unit)) if known == name => unit,
+                    _ => Unit::of(name),
+                };
+                last = Some((name, unit));
+                unit?.cut(micros)
+            })
+            .collect();
+        Ok(Arc::new(cut.with_data_type(timestamp())) as ArrayRef)
+    });
+    Bound { expr, ty: timestamp() }
+}
+
+fn make_date(call: &Call<'_>) -> Result<Bound, Error> {
+    call.arity(3, 3)?;
+    let args = vec![
+        call.as_type(0, &DataType::Int32)?,
+        call.as_type(1, &DataType::Int32)?,
+        call.as_type(2, &DataType::Int32)?,
+    ];
+    let expr = arrays("make_date", DataType::Date32, args, |args| {
+        let part = |index: usize| args[index].as_primitive::<Int32Type>();
+        let dates: DataFusionResult<Date32Array> = (0..args[0].len())
+            .map(|row| {
+                if args.iter().any(|arg| arg.is_null(row)) {
+                    return Ok(None);
+                }
+                let (year, month, day) = (part(0).value(row), part(1).value(row), part(2).value(row));
+                let date = u32::try_from(month)
+                    .ok()
+                    .zip(u32::try_from(day).ok())
+                    .and_then(|(month, day)| NaiveDate::from_ymd_opt(year, month, day));
+                match date {
+                    Some(date) => Ok(Some(date.to_epoch_days())),
+                    None => Err(failed(
+                        "DATETIME_FIELD_OUT_OF_BOUNDS",
+                        format!("{year}-{month}-{day} is no date"),
+                    )),
+                }
+            })
+            .collect();
+        Ok(Arc::new(dates?) as ArrayRef)
+    });
+    Ok(Bound { expr, ty: DataType::Date32 })
+}
+
+fn last_of_month(date: NaiveDate) -> Option<NaiveDate> {
+    date.with_day(1)?.checked_add_months(Months::new(1))?.pred_opt()
+}
+
+fn months_between(call: &Call<'_>) -> Result<Bound, Error> {
+    call.arity(2, 3)?;
+    let rounded = match call.args.get(2) {
+        None => true,
+        Some(arg) => match &arg.expr {
+            Expr::Literal(datafusion::common::ScalarValue::Boolean(Some(round)), _) => *round,
+            _ => return Err(call.unsupported("an argument 3 that is not a literal", "write true or false")),
+        },
+    };
+    let name = format!("months_between({rounded})");
+    let args = vec![call.timestamp(0)?, call.timestamp(1)?];
+    let expr = arrays(name, DataType::Float64, args, move |args| {
+        let (end, start) = (
+            args[0].as_primitive::<TimestampMicrosecondType>(),
+            args[1].as_primitive::<TimestampMicrosecondType>(),
+        );
+        let months: Float64Array = end
+            .iter()
+            .zip(start)
+            .map(|(end, start)| {
+                let months = months_from(start?, end?)?;
+                Some(if rounded { (months * 1e8).round() / 1e8 } else { months })
+            })
+            .collect();
+        Ok(Arc::new(months) as ArrayRef)
+    });
+    Ok(Bound { expr, ty: DataType::Float64 })
+}
+
+/// Whole months between equal days of the month or last days, otherwise with 31sts of a month.
+fn months_from(start: i64, end: i64) -> Option<f64> {
+    let day_of = |micros: i64| Some(DateTime::from_timestamp_micros(micros)?.naive_utc());
+    let (start, end) = (day_of(start)?, day_of(end)?);
+    let months = (end.year() - start.year()) * 12 + end.month().cast_signed() - start.month().cast_signed();
+    let is_last = |date: NaiveDate| last_of_month(date) == Some(date);
+    if start.day() == end.day() || (is_last(start.date()) && is_last(end.date())) {
+        return Some(f64::from(months));
+    }
+    let seconds = |at: chrono::NaiveDateTime| {
+        let of_day = at.time().signed_duration_since(NaiveTime::MIN).num_seconds();
+        (i64::from(at.day()) * 86_400 + of_day) as f64
+    };
+    Some(f64::from(months) + (seconds(end) - seconds(start)) / (31.0 * 86_400.0))
+}

@@ -1,0 +1,178 @@
+//! Spark's functions by name. What DataFusion has with Spark's results is taken from there, the rest is here.
+
+pub(super) mod collection;
+mod conditional;
+mod datetime;
+mod hash;
+mod math;
+mod pattern;
+mod regexp;
+mod string;
+pub(super) mod window;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+
+use super::error::{Error, Place};
+use super::expression::{Binder, literal_integer, literal_text};
+use super::scope::{Bound, nearest};
+use super::types::{spark_name, timestamp};
+
+/// A call whose arguments are bound.
+pub(super) struct Call<'a> {
+    /// In lower case.
+    pub(super) name: &'a str,
+    pub(super) args: Vec<Bound>,
+    pub(super) place: Place,
+    pub(super) binder: &'a Binder<'a>,
+}
+
+/// Functions that are taken from datafusion-spark as they are.
+const FROM_SPARK: &[&str] = &[
+    "ascii", "base64", "bin", "bit_count", "bit_get", "crc32", "elt", "factorial", "format_string", "hex",
+    "is_valid_utf8", "last_day", "luhn_check", "make_valid_utf8", "map_from_arrays", "map_from_entries", "monthname",
+    "next_day", "parse_url", "printf", "quote", "rint", "sha1", "sha2", "shiftleft", "shiftright", "shiftrightunsigned",
+    "slice", "soundex", "space", "str_to_map", "substring", "try_parse_url", "try_url_decode", "unbase64", "unhex",
+    "url_decode", "url_encode", "weekday", "width_bucket", "xxhash64",
+];
+
+/// Functions that are taken from DataFusion as they are.
+const FROM_CORE: &[&str] = &[
+    "array_distinct", "array_except", "array_intersect", "array_max", "array_min", "array_position", "array_remove",
+    "array_repeat", "array_union", "contains", "flatten", "levenshtein", "lower", "map_entries", "map_keys",
+    "map_values", "md5", "nvl2", "octet_length", "overlay", "translate", "upper",
+];
+
+/// Calls a function, or says which there is with a name like that.
+pub(super) fn apply(call: &Call<'_>) -> Result<Bound, Error> {
+    let families: &[fn(&Call<'_>) -> Result<Option<Bound>, Error>] = &[
+        string::apply,
+        regexp::apply,
+        math::apply,
+        datetime::apply,
+        window::apply,
+        collection::apply,
+        conditional::apply,
+        hash::apply,
+    ];
+    for family in families {
+        if let Some(bound) = family(call)? {
+            return Ok(bound);
+        }
+    }
+    if FROM_SPARK.contains(&call.name) {
+        return call.spark(call.name);
+    }
+    if FROM_CORE.contains(&call.name) {
+        return call.core(call.name);
+    }
+    let known: Vec<&str> = [
+        string::NAMES,
+        regexp::NAMES,
+        math::NAMES,
+        datetime::NAMES,
+        collection::NAMES,
+        conditional::NAMES,
+        hash::NAMES,
+        FROM_SPARK,
+        FROM_CORE,
+    ]
+    .concat();
+    Err(Error::UnknownFunction {
+        name: call.name.to_owned(),
+        place: call.place,
+        hint: nearest(call.name, &known),
+    })
+}
+
+impl Call<'_> {
+    pub(super) fn exprs(&self) -> Vec<Expr> {
+        self.args.iter().map(|arg| arg.expr.clone()).collect()
+    }
+
+    pub(super) fn core(&self, name: &str) -> Result<Bound, Error> {
+        self.binder.core_call(name, self.exprs(), self.place)
+    }
+
+    pub(super) fn spark(&self, name: &str) -> Result<Bound, Error> {
+        self.binder.spark_call(name, self.exprs(), self.place)
+    }
+
+    pub(super) fn mismatch(&self, reason: impl Into<String>) -> Error {
+        Error::Mismatch {
+            what: self.name.to_owned(),
+            place: self.place,
+            reason: reason.into(),
+        }
+    }
+
+    pub(super) fn unsupported(&self, what: &str, hint: &str) -> Error {
+        Error::Unsupported {
+            what: format!("{what} of {}", self.name),
+            place: self.place,
+            hint: hint.to_owned(),
+        }
+    }
+
+    /// Refuses a wrong number of arguments.
+    pub(super) fn arity(&self, least: usize, most: usize) -> Result<(), Error> {
+        if (least..=most).contains(&self.args.len()) {
+            return Ok(());
+        }
+        let wanted = if least == most {
+            least.to_string()
+        } else {
+            format!("{least} to {most}")
+        };
+        Err(self.mismatch(format!("takes {wanted} arguments, not {}", self.args.len())))
+    }
+
+    /// An argument as a type, by the casts that Spark puts in.
+    pub(super) fn as_type(&self, index: usize, ty: &DataType) -> Result<Expr, Error> {
+        let Some(arg) = self.args.get(index) else {
+            return Err(self.mismatch(format!("lacks its argument {}", index + 1)));
+        };
+        self.binder.as_type(arg.clone(), ty, self.name, self.place)
+    }
+
+    pub(super) fn string(&self, index: usize) -> Result<Expr, Error> {
+        self.as_type(index, &DataType::Utf8)
+    }
+
+    pub(super) fn long(&self, index: usize) -> Result<Expr, Error> {
+        self.as_type(index, &DataType::Int64)
+    }
+
+    pub(super) fn double(&self, index: usize) -> Result<Expr, Error> {
+        self.as_type(index, &DataType::Float64)
+    }
+
+    pub(super) fn date(&self, index: usize) -> Result<Expr, Error> {
+        self.as_type(index, &DataType::Date32)
+    }
+
+    pub(super) fn timestamp(&self, index: usize) -> Result<Expr, Error> {
+        self.as_type(index, &timestamp())
+    }
+
+    /// An argument that has to be a literal: text.
+    pub(super) fn literal_text(&self, index: usize) -> Result<String, Error> {
+        self.args
+            .get(index)
+            .and_then(|arg| literal_text(&arg.expr))
+            .map(str::to_owned)
+            .ok_or_else(|| self.unsupported(&format!("argument {} that is not a literal", index + 1), "write text in quotes"))
+    }
+
+    /// An argument that has to be a literal: a whole number.
+    pub(super) fn literal_integer(&self, index: usize) -> Result<i64, Error> {
+        self.args
+            .get(index)
+            .and_then(|arg| literal_integer(&arg.expr))
+            .ok_or_else(|| self.unsupported(&format!("argument {} that is not a literal", index + 1), "write a number"))
+    }
+
+    pub(super) fn type_name(&self, index: usize) -> String {
+        self.args.get(index).map_or_else(String::new, |arg| spark_name(&arg.ty))
+    }
+}
