@@ -1,1 +1,77 @@
-fn main() {}
+//! The project's own commands. The standard library only, so that this builds in a second.
+
+mod cargo;
+mod kafka;
+mod setup;
+mod target;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+/// What went wrong, in one line for people.
+type Failure = String;
+type Result<T, E = Failure> = std::result::Result<T, E>;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test [--no-kafka]   format, tidy, clippy, all tests (on a real Kafka too), rustdoc; ends with a line of totals
+  tidy                the rules of this house that no other tool checks
+  kafka ARGS…         a real Kafka on loopback: start, stop, topics, … (see `cargo xtask kafka help`)
+  setup [--no-kafka]  install what builds and tests need from the system, or say what to type
+
+What is missing on a Debian-like system is installed when that is allowed. Builds go to
+${XDG_CACHE_HOME:-~/.cache}/baton/target-<key>, one for each toolchain and Cargo.lock, unless CARGO_TARGET_DIR is set;
+they may be deleted at any time.
+";
+
+const COMMANDS: [&str; 4] = ["test", "tidy", "kafka", "setup"];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &args[..]),
+    };
+    if matches!(command, "help" | "--help" | "-h")
+        || (command != "kafka" && rest.iter().any(|a| a == "--help"))
+    {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let done = match command {
+        "test" => flags(rest, &["--no-kafka"]).and_then(|flags| test::run(!flags[0])),
+        "tidy" => flags(rest, &[]).and_then(|_| tidy::run()),
+        "kafka" => kafka::run(rest),
+        "setup" => flags(rest, &["--no-kafka"]).and_then(|flags| setup::run(!flags[0])),
+        other => {
+            eprintln!("xtask: unknown command `{other}`; known: {}", COMMANDS.join(", "));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Which of the known flags were given; anything else is refused.
+fn flags(args: &[String], known: &[&str]) -> Result<Vec<bool>> {
+    if let Some(unknown) = args.iter().find(|arg| !known.contains(&arg.as_str())) {
+        let known = if known.is_empty() {
+            "none".to_owned()
+        } else {
+            known.join(", ")
+        };
+        eprintln!("xtask: unknown argument `{unknown}`; known here: {known}");
+        std::process::exit(2);
+    }
+    Ok(known
+        .iter()
+        .map(|flag| args.iter().any(|arg| arg == flag))
+        .collect())
+}
