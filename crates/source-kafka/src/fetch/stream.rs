@@ -52,6 +52,7 @@ pub(super) struct Reading {
     clock: Arc<dyn Clock>,
     placed: bool,
     silent: u32,
+    begun_anew: u32,
 }
 
 impl Reading {
@@ -63,7 +64,7 @@ impl Reading {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let rows = Rows::new(schema);
-        Self { parts, turn: 0, rows, control, fail_on_data_loss, clock, placed: false, silent: 0 }
+        Self { parts, turn: 0, rows, control, fail_on_data_loss, clock, placed: false, silent: 0, begun_anew: 0 }
     }
 
     /// The stream; it ends after its first failure.
@@ -235,6 +236,11 @@ impl Reading {
                     Ok((first.of(&asked).unwrap_or_default(), last.of(&asked).unwrap_or_default()))
                 });
                 let (earliest, latest) = bounds.await?;
+                let (from, until) = (rest.range.from(), rest.range.until());
+                if earliest <= from && until <= latest {
+                    // The answer to a fetch from before: of a topic that has been made again since.
+                    return self.begin_anew(at, from.0).await;
+                }
                 let lost = loss::unreadable(&rest, earliest, latest);
                 if self.fail_on_data_loss {
                     return Err(lost.into_error());
@@ -246,14 +252,30 @@ impl Reading {
                     locked(&lane).give_up_until(part.range.until().0);
                     return Ok(());
                 }
-                let offsets = self
-                    .parts
-                    .iter()
-                    .enumerate()
-                    .map(|(number, part)| if number == at { go_on } else { locked(&part.lane).reached() })
-                    .collect();
-                self.place(offsets).await
+                self.take_to(at, go_on).await
             }
         }
+    }
+
+    /// Takes one part's lane to this offset.
+    async fn take_to(&mut self, at: usize, offset: i64) -> Result<()> {
+        let offsets = self.parts.iter().enumerate();
+        let offsets =
+            offsets.map(|(number, part)| if number == at { offset } else { locked(&part.lane).reached() }).collect();
+        self.place(offsets).await
+    }
+
+    /// The same, if this has not been tried too often.
+    async fn begin_anew(&mut self, at: usize, offset: i64) -> Result<()> {
+        self.begun_anew += 1;
+        if self.begun_anew > SPELLS {
+            let partition = locked(&self.parts[at].lane).partition().clone();
+            return Err(Error::Passing {
+                address: self.control.address().to_owned(),
+                task: format!("deliver {partition} from offset {offset}"),
+                cause: "a broker denies having it and lists it at the same time".to_owned(),
+            });
+        }
+        self.take_to(at, offset).await
     }
 }
