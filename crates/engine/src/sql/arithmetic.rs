@@ -13,7 +13,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_expr_common::datum::apply;
 use std::sync::Arc;
 
-use super::kernel::{arrays, columnar, failed};
+use super::kernel::{failed, failing_arrays, failing_columnar};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
@@ -61,7 +61,7 @@ pub(super) fn call(op: Arithmetic, failure: OnFailure, left: Expr, right: Expr, 
     // These run without a look at each row.
     let simple = matches!(op, Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply);
     if simple && failure == OnFailure::Fail && !matches!(to, DataType::Decimal128(..)) {
-        return columnar(name, to.clone(), vec![left, right], move |args, _| {
+        return failing_columnar(name, to.clone(), vec![left, right], move |args| {
             let run = match op {
                 Arithmetic::Add => numeric::add,
                 Arithmetic::Subtract => numeric::sub,
@@ -70,7 +70,7 @@ pub(super) fn call(op: Arithmetic, failure: OnFailure, left: Expr, right: Expr, 
             apply(&args[0], &args[1], run).map_err(overflowed)
         });
     }
-    arrays(name, to.clone(), vec![left, right], move |args| {
+    failing_arrays(failure == OnFailure::Fail, name, to.clone(), vec![left, right], move |args| {
         let (left, right) = (&args[0], &args[1]);
         match (left.data_type(), &target) {
             (DataType::Int8, _) => integers::<Int8Type>(op, failure, left, right),
@@ -278,7 +278,7 @@ fn power_of_ten(exponent: i32) -> i256 {
 
 /// The negative of a number; of the least integer there is none.
 pub(super) fn negate(expr: Expr, ty: &DataType) -> Expr {
-    arrays("negative", ty.clone(), vec![expr], |args| {
+    failing_arrays(true, "negative", ty.clone(), vec![expr], |args| {
         numeric::neg(args[0].as_ref()).map_err(|error| overflowed(error.into()))
     })
 }

@@ -18,7 +18,7 @@ use super::operators;
 use super::relation::Relation;
 use super::scope::{Bound, Scope, place_of, start_of};
 use super::streamable;
-use super::types::{common, from_ast, is_numeric, is_string, spark_name};
+use super::types::{common, from_ast, is_string, spark_name};
 
 /// Binds the expressions of one SELECT.
 pub(super) struct Binder<'a> {
@@ -658,9 +658,4 @@ pub(super) fn typed_null(ty: &DataType) -> Bound {
         expr: null_of(ty).unwrap_or(Expr::Literal(ScalarValue::Null, None)),
         ty: ty.clone(),
     }
-}
-
-/// Whether a type can be the operand of arithmetic.
-pub(super) const fn is_arithmetic(ty: &DataType) -> bool {
-    is_numeric(ty) || matches!(ty, DataType::Null)
 }

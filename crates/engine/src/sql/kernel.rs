@@ -3,11 +3,13 @@
 use baton_core::arrow::array::{Array, ArrayRef};
 use baton_core::arrow::schema::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     expr::ScalarFunction,
 };
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -20,22 +22,9 @@ pub(super) struct Kernel {
     name: String,
     signature: Signature,
     returns: DataType,
+    /// Whether some values have no result, so that it may run only on rows that ask for it.
+    can_fail: bool,
     body: Body,
-}
-
-impl Kernel {
-    fn new(name: String, volatility: Volatility, arguments: usize, returns: DataType, body: Body) -> Self {
-        let signature = match arguments {
-            0 => Signature::nullary(volatility),
-            count => Signature::any(count, volatility),
-        };
-        Self {
-            name,
-            signature,
-            returns,
-            body,
-        }
-    }
 }
 
 impl fmt::Debug for Kernel {
@@ -77,28 +66,43 @@ impl ScalarUDFImpl for Kernel {
     }
 }
 
-fn call(kernel: Kernel, args: Vec<Expr>) -> Expr {
+fn call(name: String, volatility: Volatility, can_fail: bool, returns: DataType, args: Vec<Expr>, body: Body) -> Expr {
+    let signature = match args.len() {
+        0 => Signature::nullary(volatility),
+        count => Signature::any(count, volatility),
+    };
+    let kernel = Kernel {
+        name,
+        signature,
+        returns,
+        can_fail,
+        body,
+    };
     let function = Arc::new(ScalarUDF::new_from_impl(kernel));
     Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
 }
 
-/// A call of a pure function that takes its arguments as they come, constants unexpanded.
-pub(super) fn columnar(
+/// Whether an expression fails on some rows.
+pub(super) fn can_fail(expr: &Expr) -> bool {
+    let found = expr.exists(|node| {
+        let Expr::ScalarFunction(function) = node else {
+            return Ok(false);
+        };
+        let implementation: &dyn Any = function.func.inner().as_ref();
+        Ok(implementation.downcast_ref::<Kernel>().is_some_and(|kernel| kernel.can_fail))
+    });
+    found.unwrap_or(true)
+}
+
+/// A call of a pure function that fails on some values and takes its arguments as they come, constants unexpanded.
+pub(super) fn failing_columnar(
     name: impl Into<String>,
     returns: DataType,
     args: Vec<Expr>,
-    body: impl Fn(&[ColumnarValue], usize) -> Result<ColumnarValue> + Send + Sync + 'static,
+    body: impl Fn(&[ColumnarValue]) -> Result<ColumnarValue> + Send + Sync + 'static,
 ) -> Expr {
-    call(
-        Kernel::new(
-            name.into(),
-            Volatility::Immutable,
-            args.len(),
-            returns,
-            Arc::new(body),
-        ),
-        args,
-    )
+    let body: Body = Arc::new(move |args, _| body(args));
+    call(name.into(), Volatility::Immutable, true, returns, args, body)
 }
 
 /// A call of a pure function over arrays of one length; constants alone are computed once.
@@ -108,7 +112,22 @@ pub(super) fn arrays(
     args: Vec<Expr>,
     body: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
 ) -> Expr {
-    columnar(name, returns, args, move |args, rows| {
+    call(name.into(), Volatility::Immutable, false, returns, args, over_arrays(body))
+}
+
+/// As [`arrays`], of a function that fails on some values, if it does.
+pub(super) fn failing_arrays(
+    can_fail: bool,
+    name: impl Into<String>,
+    returns: DataType,
+    args: Vec<Expr>,
+    body: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
+) -> Expr {
+    call(name.into(), Volatility::Immutable, can_fail, returns, args, over_arrays(body))
+}
+
+fn over_arrays(body: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static) -> Body {
+    Arc::new(move |args, rows| {
         let constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { rows };
         let expanded: Result<Vec<ArrayRef>> = args.iter().map(|arg| arg.to_array(rows)).collect();
@@ -129,10 +148,7 @@ pub(super) fn volatile(
     body: impl Fn(usize) -> Result<ColumnarValue> + Send + Sync + 'static,
 ) -> Expr {
     let body: Body = Arc::new(move |_, rows| body(rows));
-    call(
-        Kernel::new(name.into(), Volatility::Volatile, 0, returns, body),
-        Vec::new(),
-    )
+    call(name.into(), Volatility::Volatile, false, returns, Vec::new(), body)
 }
 
 /// A failure on a row's data, under the name that Spark has for it.

@@ -18,6 +18,7 @@ pub(super) fn of(expr: &Expr, scope: &Scope) -> String {
         Expr::Cast { expr: inner, .. } if matches!(**inner, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => {
             of(inner, scope)
         }
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("window") => "window".to_owned(),
         _ => Names { scope, lambdas: Vec::new() }.print(expr),
     }
 }
@@ -59,12 +60,14 @@ impl Names<'_> {
                 (op, inner) => format!("{op}{}", self.print(inner)),
             },
             Expr::BinaryOp { left, op, right } => {
+                let is_interval = matches!(**left, Expr::Interval(_)) || matches!(**right, Expr::Interval(_));
                 let (left, right) = (self.print(left), self.print(right));
                 match op {
                     BinaryOperator::StringConcat => format!("concat({left}, {right})"),
                     BinaryOperator::MyIntegerDivide => format!("({left} div {right})"),
                     BinaryOperator::NotEq => format!("(NOT ({left} = {right}))"),
                     BinaryOperator::Regexp => format!("RLIKE({left}, {right})"),
+                    op if is_interval => format!("{left} {op} {right}"),
                     op => format!("({left} {op} {right})"),
                 }
             }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::Expr;
 use std::sync::Arc;
 
 use super::OnMisfit;
-use crate::sql::kernel::{arrays, failed};
+use crate::sql::kernel::{failed, failing_arrays};
 use crate::sql::types::spark_name;
 
 /// The kernel that reads text as a type, or none if no text is such a value.
@@ -33,7 +33,7 @@ pub(super) fn parse(name: String, expr: Expr, to: &DataType, misfit: OnMisfit) -
             | DataType::Timestamp(TimeUnit::Microsecond, _)
     );
     readable.then(|| {
-        arrays(name, to.clone(), vec![expr], move |args| {
+        failing_arrays(misfit == OnMisfit::Fail, name, to.clone(), vec![expr], move |args| {
             read(as_string_array(&args[0])?, &target, misfit)
         })
     })

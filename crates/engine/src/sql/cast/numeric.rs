@@ -8,7 +8,7 @@ use datafusion::logical_expr::Expr;
 use std::sync::Arc;
 
 use super::OnMisfit;
-use crate::sql::kernel::{arrays, failed};
+use crate::sql::kernel::{failed, failing_arrays};
 use crate::sql::types::{is_float, is_integer, is_numeric, is_timestamp, spark_name, timestamp};
 
 const MICROS: i64 = 1_000_000;
@@ -26,7 +26,7 @@ pub(super) fn convert(name: String, expr: Expr, from: &DataType, to: &DataType, 
     };
     let (source, target) = (from.clone(), to.clone());
     known.then(|| {
-        arrays(name, to.clone(), vec![expr], move |args| {
+        failing_arrays(misfit == OnMisfit::Fail, name, to.clone(), vec![expr], move |args| {
             cast(&args[0], &source, &target, misfit)
         })
     })

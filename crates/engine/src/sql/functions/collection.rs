@@ -10,14 +10,15 @@ use std::sync::Arc;
 use super::Call;
 use crate::sql::error::{Error, Place};
 use crate::sql::expression::{Binder, typed_null};
-use crate::sql::kernel::{arrays, failed};
+use crate::sql::kernel::{arrays, failed, failing_arrays};
 use crate::sql::literal;
 use crate::sql::scope::Bound;
 use crate::sql::types::{common, list_of, spark_name};
 
 pub(super) const NAMES: &[&str] = &[
-    "array", "array_append", "array_contains", "array_join", "array_prepend", "array_size", "array_sort", "cardinality",
-    "element_at", "exists", "explode", "explode_outer", "filter", "get", "map", "named_struct", "sequence", "size",
+    "array", "array_append", "array_contains", "array_join", "array_remove", "array_size", "array_sort",
+    "cardinality",
+    "element_at", "exists", "explode", "explode_outer", "filter", "get", "map", "named_struct", "size",
     "sort_array", "struct", "transform", "try_element_at", "window",
 ];
 
@@ -53,7 +54,7 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             let expr = call.binder.spark_call("array_contains", vec![array, value], call.place)?.expr;
             Bound { expr, ty: DataType::Boolean }
         }
-        "array_position" | "array_remove" | "array_append" => {
+        "array_remove" | "array_append" => {
             call.arity(2, 2)?;
             let (array, value) = with_item(call)?;
             call.binder.core_call(call.name, vec![array, value], call.place)?
@@ -162,7 +163,8 @@ fn item(array: Bound, index: Expr, counting: Counting, missing: Missing) -> Opti
     let DataType::List(field) = &array.ty else { return None };
     let ty = field.data_type().clone();
     let name = format!("item({counting:?}, {missing:?})");
-    let expr = arrays(name, ty.clone(), vec![array.expr, index], move |args| {
+    let can_fail = missing == Missing::Fail || counting == Counting::FromOne;
+    let expr = failing_arrays(can_fail, name, ty.clone(), vec![array.expr, index], move |args| {
         let list = args[0].as_list::<i32>();
         let indices = args[1].as_primitive::<Int32Type>();
         let picked: DataFusionResult<UInt32Array> = (0..list.len())

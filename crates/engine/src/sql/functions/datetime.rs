@@ -14,7 +14,7 @@ use super::Call;
 use super::pattern::Pattern;
 use crate::sql::cast::{OnMisfit, explicit, parse_timestamp};
 use crate::sql::error::Error;
-use crate::sql::kernel::{arrays, failed};
+use crate::sql::kernel::{arrays, failed, failing_arrays};
 use crate::sql::scope::Bound;
 use crate::sql::types::{is_string, timestamp};
 
@@ -300,7 +300,7 @@ fn parsed(call: &Call<'_>, misfit: OnMisfit) -> Result<Expr, Error> {
         None => format!("{misfit:?} to_timestamp"),
     };
     let text = call.string(0)?;
-    Ok(arrays(name, timestamp(), vec![text], move |args| {
+    Ok(failing_arrays(misfit == OnMisfit::Fail, name, timestamp(), vec![text], move |args| {
         let micros: DataFusionResult<TimestampMicrosecondArray> = args[0]
             .as_string::<i32>()
             .iter()
@@ -391,7 +391,7 @@ fn units_of(call: &Call<'_>, unit: i64) -> Result<Bound, Error> {
 fn from_units(call: &Call<'_>, unit: i64) -> Result<Bound, Error> {
     call.arity(1, 1)?;
     let count = call.long(0)?;
-    let expr = arrays(call.name, timestamp(), vec![count], move |args| {
+    let expr = failing_arrays(true, call.name, timestamp(), vec![count], move |args| {
         let micros: DataFusionResult<TimestampMicrosecondArray> = args[0]
             .as_primitive::<Int64Type>()
             .iter()
@@ -492,7 +492,7 @@ fn make_date(call: &Call<'_>) -> Result<Bound, Error> {
         call.as_type(1, &DataType::Int32)?,
         call.as_type(2, &DataType::Int32)?,
     ];
-    let expr = arrays("make_date", DataType::Date32, args, |args| {
+    let expr = failing_arrays(true, "make_date", DataType::Date32, args, |args| {
         let part = |index: usize| args[index].as_primitive::<Int32Type>();
         let dates: DataFusionResult<Date32Array> = (0..args[0].len())
             .map(|row| {

@@ -13,7 +13,7 @@ use crate::sql::error::Error;
 use crate::sql::kernel::{arrays, failed};
 use crate::sql::scope::Bound;
 
-pub(super) const NAMES: &[&str] = &["hash", "sha"];
+pub(super) const NAMES: &[&str] = &["hash"];
 
 /// Spark's seed.
 const SEED: u32 = 42;
@@ -34,7 +34,6 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             });
             Bound { expr, ty: DataType::Int32 }
         }
-        "sha" => call.spark("sha1")?,
         _ => return Ok(None),
     }))
 }

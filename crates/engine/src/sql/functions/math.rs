@@ -12,15 +12,15 @@ use std::sync::Arc;
 use super::Call;
 use crate::sql::arithmetic::{Arithmetic, OnFailure, negate};
 use crate::sql::error::Error;
-use crate::sql::kernel::{arrays, failed};
+use crate::sql::kernel::{arrays, failed, failing_arrays};
 use crate::sql::literal;
 use crate::sql::operators;
 use crate::sql::scope::Bound;
 use crate::sql::types::{as_decimal, bounded_decimal, is_integer};
 
 pub(super) const NAMES: &[&str] = &[
-    "abs", "acos", "asin", "atan", "atan2", "bround", "cbrt", "ceil", "ceiling", "conv", "cos", "cosh", "degrees", "div",
-    "e", "exp", "floor", "hypot", "ln", "log", "log10", "log1p", "log2", "mod", "negative", "pi", "pmod", "positive",
+    "abs", "acos", "asin", "atan", "atan2", "bin", "bround", "cbrt", "ceil", "ceiling", "conv", "cos", "cosh", "cot", "degrees", "div",
+    "e", "exp", "expm1", "floor", "hypot", "ln", "log", "log10", "log1p", "log2", "mod", "negative", "pi", "pmod", "positive",
     "pow", "power", "radians", "round", "sign", "signum", "sin", "sinh", "sqrt", "tan", "tanh", "try_add", "try_divide",
     "try_mod", "try_multiply", "try_subtract",
 ];
@@ -311,7 +311,7 @@ where
         return call.args[0].clone();
     }
     let name = format!("{}({places})", call.name);
-    let expr = arrays(name, ty.clone(), call.exprs()[..1].to_vec(), move |args| {
+    let expr = failing_arrays(true, name, ty.clone(), call.exprs()[..1].to_vec(), move |args| {
         let values = args[0].as_primitive::<T>();
         let unit = 10_i128.checked_pow(places.unsigned_abs()).unwrap_or(i128::MAX);
         let rounded: DataFusionResult<PrimitiveArray<T>> = values
@@ -332,7 +332,7 @@ where
 fn decimals(call: &Call<'_>, rounding: Rounding, value: Expr, places: i32, ty: DataType) -> Bound {
     let to = ty.clone();
     let name = format!("{}({places})", call.name);
-    let expr = arrays(name, ty.clone(), vec![value], move |args| {
+    let expr = failing_arrays(true, name, ty.clone(), vec![value], move |args| {
         let values = args[0].as_primitive::<Decimal128Type>();
         let scale = i32::from(values.scale());
         let (precision, kept) = match to {

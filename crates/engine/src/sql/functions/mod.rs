@@ -38,9 +38,9 @@ const FROM_SPARK: &[&str] = &[
 
 /// Functions that are taken from DataFusion as they are.
 const FROM_CORE: &[&str] = &[
-    "array_distinct", "array_except", "array_intersect", "array_max", "array_min", "array_position", "array_remove",
-    "array_repeat", "array_union", "contains", "flatten", "levenshtein", "lower", "map_entries", "map_keys",
-    "map_values", "md5", "nvl2", "octet_length", "overlay", "translate", "upper",
+    "array_distinct", "array_except", "array_intersect", "array_max", "array_min",
+    "array_repeat", "array_union", "flatten", "map_entries", "map_keys",
+    "map_values", "overlay",
 ];
 
 /// Calls a function, or says which there is with a name like that.

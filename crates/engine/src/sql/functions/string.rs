@@ -14,10 +14,10 @@ use crate::sql::scope::Bound;
 use crate::sql::types::{is_binary, is_string};
 
 pub(super) const NAMES: &[&str] = &[
-    "bit_length", "bitwise_not", "btrim", "char", "char_length", "character_length", "charindex", "chr", "concat",
-    "concat_ws", "contains", "endswith", "format_number", "initcap", "instr", "lcase", "left", "len", "length",
-    "locate", "lpad", "ltrim", "position", "repeat", "replace", "reverse", "right", "rpad", "rtrim", "split_part",
-    "startswith", "substr", "substring", "substring_index", "trim", "ucase",
+    "ascii", "base64", "bit_length", "btrim", "char", "char_length", "character_length", "charindex", "chr", "concat",
+    "concat_ws", "contains", "crc32", "endswith", "format_number", "initcap", "instr", "lcase", "left", "len", "length", "levenshtein",
+    "locate", "lower", "lpad", "ltrim", "md5", "mid", "octet_length", "position", "repeat", "replace", "reverse", "right", "rpad", "rtrim", "sha", "sha1", "soundex", "split_part",
+    "startswith", "substr", "substring", "substring_index", "translate", "trim", "ucase", "upper",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
@@ -25,7 +25,7 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         "length" | "len" | "char_length" | "character_length" => {
             call.arity(1, 1)?;
             if is_binary(&call.args[0].ty) {
-                int(call.core("octet_length")?)
+                bytes_length("octet_length", call.bytes(0)?, 1)
             } else {
                 let text = call.string(0)?;
                 int(call.binder.core_call("character_length", vec![text], call.place)?)
@@ -34,16 +34,20 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         "bit_length" => {
             call.arity(1, 1)?;
             if is_binary(&call.args[0].ty) {
-                bit_length(call)
+                bytes_length("bit_length", call.bytes(0)?, 8)
             } else {
                 let text = call.string(0)?;
                 int(call.binder.core_call("bit_length", vec![text], call.place)?)
             }
         }
-        "octet_length" if !is_binary(&call.args[0].ty) => {
+        "octet_length" => {
             call.arity(1, 1)?;
-            let text = call.string(0)?;
-            int(call.binder.core_call("octet_length", vec![text], call.place)?)
+            if is_binary(&call.args[0].ty) {
+                bytes_length("octet_length", call.bytes(0)?, 1)
+            } else {
+                let text = call.string(0)?;
+                int(call.binder.core_call("octet_length", vec![text], call.place)?)
+            }
         }
         "upper" | "ucase" => strings(call, "upper", 1)?,
         "lower" | "lcase" => strings(call, "lower", 1)?,
@@ -239,14 +243,12 @@ fn initcap(text: &str) -> String {
     result
 }
 
-fn bit_length(call: &Call<'_>) -> Bound {
-    let expr = arrays("bit_length(binary)", DataType::Int32, call.exprs(), |args| {
-        let bits: Int32Array = args[0]
-            .as_binary::<i32>()
-            .iter()
-            .map(|bytes| bytes.map(|bytes| i32::try_from(bytes.len() * 8).unwrap_or(i32::MAX)))
-            .collect();
-        Ok(Arc::new(bits) as ArrayRef)
+/// Lengths from the offsets alone.
+fn bytes_length(name: &str, bytes: Expr, unit: i32) -> Bound {
+    let expr = arrays(format!("{name}(binary)"), DataType::Int32, vec![bytes], move |args| {
+        let bytes = args[0].as_binary::<i32>();
+        let lengths = bytes.offsets().windows(2).map(|pair| (pair[1] - pair[0]).saturating_mul(unit)).collect();
+        Ok(Arc::new(Int32Array::new(lengths, bytes.nulls().cloned())) as ArrayRef)
     });
     Bound { expr, ty: DataType::Int32 }
 }
