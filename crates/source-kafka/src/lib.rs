@@ -73,5 +73,7 @@ mod split;
 
 pub use embedded::EmbeddedBroker;
 pub use error::{Error, Result};
+#[doc(hidden)]
+pub use fetch::reader_settings;
 pub use producer::Producer;
 pub use source::format;

@@ -50,23 +50,9 @@ impl Librdkafka {
         Self { control, properties, fail_on_data_loss, clock, open: Arc::default() }
     }
 
-    /// The settings that make librdkafka fast and small; the user's overrule them.
     fn connect(properties: &Properties, budget: Budget) -> Result<Arc<Client>> {
         let config = properties.config(
-            &[
-                // Its default of a second starves a reader that is faster than the broker.
-                ("fetch.queue.backoff.ms", "10".to_owned()),
-                ("fetch.error.backoff.ms", "100".to_owned()),
-                // How long a fetch waits for data at the broker; a new start of another partition waits behind it.
-                ("fetch.wait.max.ms", "100".to_owned()),
-                ("fetch.message.max.bytes", budget.fetch_bytes.to_string()),
-                ("fetch.max.bytes", (budget.fetch_bytes * budget.partitions).max(1 << 20).to_string()),
-                ("queued.min.messages", budget.messages.to_string()),
-                ("queued.max.messages.kbytes", budget.kilobytes.to_string()),
-                ("reconnect.backoff.ms", "50".to_owned()),
-                ("reconnect.backoff.max.ms", "500".to_owned()),
-                ("socket.nagle.disable", "true".to_owned()),
-            ],
+            &settings(budget),
             &[
                 ("enable.auto.commit", "false"),
                 ("enable.auto.offset.store", "false"),
@@ -109,6 +95,30 @@ impl Librdkafka {
             })
             .collect()
     }
+}
+
+/// The settings that make librdkafka fast and small; the user's overrule them.
+fn settings(budget: Budget) -> Vec<(&'static str, String)> {
+    vec![
+        // Its default of a second starves a reader that is faster than the broker.
+        ("fetch.queue.backoff.ms", "10".to_owned()),
+        ("fetch.error.backoff.ms", "100".to_owned()),
+        // How long a fetch waits for data at the broker; a new start of another partition waits behind it.
+        ("fetch.wait.max.ms", "100".to_owned()),
+        ("fetch.message.max.bytes", budget.fetch_bytes.to_string()),
+        ("fetch.max.bytes", (budget.fetch_bytes * budget.partitions).max(1 << 20).to_string()),
+        ("queued.min.messages", budget.messages.to_string()),
+        ("queued.max.messages.kbytes", budget.kilobytes.to_string()),
+        ("reconnect.backoff.ms", "50".to_owned()),
+        ("reconnect.backoff.max.ms", "500".to_owned()),
+        ("socket.nagle.disable", "true".to_owned()),
+    ]
+}
+
+/// librdkafka's settings for reading so many partitions: for measuring against a bare consumer, not for applications.
+#[must_use]
+pub fn reader_settings(partitions: usize) -> Vec<(&'static str, String)> {
+    settings(Budget::for_partitions(partitions))
 }
 
 /// The client does not start to fetch.

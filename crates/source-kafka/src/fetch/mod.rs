@@ -10,6 +10,7 @@ mod librdkafka;
 mod stream;
 
 pub(crate) use librdkafka::Librdkafka;
+pub use librdkafka::reader_settings;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
