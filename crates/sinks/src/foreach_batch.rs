@@ -4,7 +4,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use baton_core::{
-    BatchContext, CommitPermit, Epoch, Fault, Guarantee, Marker, OutputMode, Receipt, Sink, SinkContext, SinkRef,
+    BatchContext, CommitPermit, Epoch, Fault, Guarantee, Marker, OutputMode, Receipt, Sink, SinkContext,
+    SinkRef,
 };
 use std::fmt;
 use std::future::Future;
@@ -32,7 +33,10 @@ where
     R: Future<Output = Result<(), E>> + Send,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    ForeachBatch { function, rows: Vec::new() }
+    ForeachBatch {
+        function,
+        rows: Vec::new(),
+    }
 }
 
 /// See [`foreach_batch`].
@@ -96,7 +100,10 @@ where
         let batch = BatchContext::new(permit.batch(), permit.epoch());
         let called = (self.function)(rows, batch).await;
         called.map_err(|error| Error::Closure(error.into()))?;
-        Ok(Receipt { rows: count, note: String::new() })
+        Ok(Receipt {
+            rows: count,
+            note: String::new(),
+        })
     }
 
     async fn abort(&mut self) -> Result<(), Fault> {
@@ -104,3 +111,6 @@ where
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

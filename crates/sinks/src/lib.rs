@@ -15,6 +15,8 @@ mod error;
 mod foreach_batch;
 mod memory;
 mod noop;
+#[cfg(test)]
+mod testing;
 
 pub use console::{Console, console};
 pub use error::{Error, Result};

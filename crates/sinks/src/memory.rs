@@ -4,8 +4,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use baton_core::{
-    BatchContext, CheckpointId, CommitPermit, Epoch, Fault, Guarantee, Marker, OptionMap, OutputMode, Receipt, Sink,
-    SinkContext, SinkFormat, SinkRef,
+    BatchContext, CheckpointId, CommitPermit, Epoch, Fault, Guarantee, Marker, OptionMap, OutputMode,
+    Receipt, Sink, SinkContext, SinkFormat, SinkRef,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,10 @@ impl Memory {
     /// The rows of all committed batches, in order of commit.
     #[must_use]
     pub fn rows(&self) -> Vec<RecordBatch> {
-        self.tables().values().flat_map(|table| table.rows.iter().cloned()).collect()
+        self.tables()
+            .values()
+            .flat_map(|table| table.rows.iter().cloned())
+            .collect()
     }
 
     fn tables(&self) -> MutexGuard<'_, BTreeMap<CheckpointId, Table>> {
@@ -57,7 +60,12 @@ impl SinkFormat for Memory {
 
     fn sink(&self, options: OptionMap) -> Result<Box<dyn Sink>, Fault> {
         options.finish(&[])?;
-        Ok(Box::new(Writer { memory: self.clone(), checkpoint: None, epoch: Epoch::default(), open: Vec::new() }))
+        Ok(Box::new(Writer {
+            memory: self.clone(),
+            checkpoint: None,
+            epoch: Epoch::default(),
+            open: Vec::new(),
+        }))
     }
 }
 
@@ -77,7 +85,11 @@ impl Writer {
     }
 
     fn refuse(&self, newest: Epoch) -> Fault {
-        Error::Fenced { ours: self.epoch, newest }.into()
+        Error::Fenced {
+            ours: self.epoch,
+            newest,
+        }
+        .into()
     }
 }
 
@@ -106,12 +118,18 @@ impl Sink for Writer {
             table.epoch = table.epoch.max(epoch);
             table.epoch
         });
-        if newest > epoch { Err(self.refuse(newest)) } else { Ok(()) }
+        if newest > epoch {
+            Err(self.refuse(newest))
+        } else {
+            Ok(())
+        }
     }
 
     async fn last_committed(&mut self) -> Result<Marker, Fault> {
         // Nothing in a new program's memory says nothing about what an earlier one has published.
-        Ok(self.change(|table| table.marker.clone()).unwrap_or(Marker::Untracked))
+        Ok(self
+            .change(|table| table.marker.clone())
+            .unwrap_or(Marker::Untracked))
     }
 
     async fn begin(&mut self, _batch: BatchContext) -> Result<(), Fault> {
@@ -132,13 +150,19 @@ impl Sink for Writer {
                 return Some(table.epoch);
             }
             table.rows.extend(open);
-            table.marker =
-                Some(Marker::At { batch: permit.batch(), epoch: permit.epoch(), plan: permit.plan() });
+            table.marker = Some(Marker::At {
+                batch: permit.batch(),
+                epoch: permit.epoch(),
+                plan: permit.plan(),
+            });
             None
         });
         match refused {
             Some(newest) => Err(self.refuse(newest)),
-            None => Ok(Receipt { rows, note: String::new() }),
+            None => Ok(Receipt {
+                rows,
+                note: String::new(),
+            }),
         }
     }
 
@@ -147,3 +171,6 @@ impl Sink for Writer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

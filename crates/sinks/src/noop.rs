@@ -4,8 +4,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use baton_core::{
-    BatchContext, CommitPermit, Epoch, Fault, Guarantee, Marker, OptionMap, OutputMode, Receipt, Sink, SinkContext,
-    SinkFormat, SinkRef,
+    BatchContext, CommitPermit, Epoch, Fault, Guarantee, Marker, OptionMap, OutputMode, Receipt, Sink,
+    SinkContext, SinkFormat, SinkRef,
 };
 
 /// The format `noop`: computes each row and drops it.
@@ -69,7 +69,10 @@ impl Sink for Noop {
     }
 
     async fn commit(&mut self, _permit: CommitPermit) -> Result<Receipt, Fault> {
-        Ok(Receipt { rows: std::mem::take(&mut self.rows), note: String::new() })
+        Ok(Receipt {
+            rows: std::mem::take(&mut self.rows),
+            note: String::new(),
+        })
     }
 
     async fn abort(&mut self) -> Result<(), Fault> {
@@ -77,3 +80,6 @@ impl Sink for Noop {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

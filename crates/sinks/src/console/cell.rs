@@ -5,14 +5,16 @@ use arrow::array::{
     OffsetSizeTrait, StructArray, downcast_dictionary_array,
 };
 use arrow::datatypes::{
-    DataType, Date32Type, Date64Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
-    DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalUnit,
-    IntervalYearMonthType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowNativeType, DataType, Date32Type, Date64Type, DurationMicrosecondType, DurationMillisecondType,
+    DurationNanosecondType, DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, IntervalUnit, IntervalYearMonthType, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::DateTime;
 use std::fmt::{Display, Write as _};
+use std::ops::Range;
 
 use super::java;
 
@@ -49,7 +51,13 @@ pub(super) fn write(out: &mut String, array: &dyn Array, row: usize) {
         T::Decimal128(..) => out.push_str(&cast::<Decimal128Array>(array).value_as_string(row)),
         T::Decimal256(..) => out.push_str(&cast::<Decimal256Array>(array).value_as_string(row)),
         T::Date32 => date(out, i64::from(array.as_primitive::<Date32Type>().value(row))),
-        T::Date64 => date(out, array.as_primitive::<Date64Type>().value(row).div_euclid(DAY_S * 1_000)),
+        T::Date64 => date(
+            out,
+            array
+                .as_primitive::<Date64Type>()
+                .value(row)
+                .div_euclid(DAY_S * 1_000),
+        ),
         T::Timestamp(unit, _) => timestamp(out, micros(array, row, *unit)),
         T::Duration(unit) => duration(out, duration_micros(array, row, *unit)),
         T::Interval(IntervalUnit::YearMonth) => {
@@ -57,7 +65,10 @@ pub(super) fn write(out: &mut String, array: &dyn Array, row: usize) {
         }
         T::List(_) => list(out, array.as_list::<i32>(), row),
         T::LargeList(_) => list(out, array.as_list::<i64>(), row),
-        T::FixedSizeList(..) => entries(out, &*array.as_fixed_size_list().value(row)),
+        T::FixedSizeList(..) => {
+            let entries = array.as_fixed_size_list().value(row);
+            run(out, &*entries, 0..entries.len());
+        }
         T::Struct(_) => fields(out, array.as_struct(), row),
         T::Map(..) => map(out, array.as_map(), row),
         T::Dictionary(..) => dictionary(out, array, row),
@@ -70,29 +81,42 @@ fn text(out: &mut String, value: impl Display) {
 }
 
 fn cast<T: 'static>(array: &dyn Array) -> &T {
-    array.as_any().downcast_ref().expect("the data type says which array it is")
+    array
+        .as_any()
+        .downcast_ref()
+        .expect("the data type says which array it is")
 }
 
 fn binary(out: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.reserve(3 * bytes.len() + 2);
     out.push('[');
     for (index, byte) in bytes.iter().enumerate() {
-        let space = if index > 0 { " " } else { "" };
-        let _infallible = write!(out, "{space}{byte:02X}");
+        if index > 0 {
+            out.push(' ');
+        }
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
     out.push(']');
 }
 
 fn list<O: OffsetSizeTrait>(out: &mut String, array: &GenericListArray<O>, row: usize) {
-    entries(out, &*array.value(row));
+    let ends = array.value_offsets();
+    run(
+        out,
+        array.values(),
+        ends[row].as_usize()..ends[row + 1].as_usize(),
+    );
 }
 
-fn entries(out: &mut String, array: &dyn Array) {
+fn run(out: &mut String, entries: &dyn Array, range: Range<usize>) {
     out.push('[');
-    for row in 0..array.len() {
-        if row > 0 {
+    for entry in range.clone() {
+        if entry > range.start {
             out.push_str(", ");
         }
-        write(out, array, row);
+        write(out, entries, entry);
     }
     out.push(']');
 }
@@ -109,16 +133,16 @@ fn fields(out: &mut String, array: &StructArray, row: usize) {
 }
 
 fn map(out: &mut String, array: &MapArray, row: usize) {
-    let pairs = array.value(row);
-    let (keys, values) = (pairs.column(0), pairs.column(1));
+    let ends = array.value_offsets();
+    let range = ends[row].as_usize()..ends[row + 1].as_usize();
     out.push('{');
-    for pair in 0..pairs.len() {
-        if pair > 0 {
+    for entry in range.clone() {
+        if entry > range.start {
             out.push_str(", ");
         }
-        write(out, keys, pair);
+        write(out, array.keys(), entry);
         out.push_str(" -> ");
-        write(out, values, pair);
+        write(out, array.values(), entry);
     }
     out.push('}');
 }
@@ -150,10 +174,19 @@ fn date(out: &mut String, days: i64) {
 
 fn micros(array: &dyn Array, row: usize, unit: TimeUnit) -> i64 {
     match unit {
-        TimeUnit::Second => array.as_primitive::<TimestampSecondType>().value(row).saturating_mul(SECOND_US),
-        TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().value(row).saturating_mul(1_000),
+        TimeUnit::Second => array
+            .as_primitive::<TimestampSecondType>()
+            .value(row)
+            .saturating_mul(SECOND_US),
+        TimeUnit::Millisecond => array
+            .as_primitive::<TimestampMillisecondType>()
+            .value(row)
+            .saturating_mul(1_000),
         TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().value(row),
-        TimeUnit::Nanosecond => array.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1_000),
+        TimeUnit::Nanosecond => array
+            .as_primitive::<TimestampNanosecondType>()
+            .value(row)
+            .div_euclid(1_000),
     }
 }
 
@@ -170,15 +203,21 @@ fn timestamp(out: &mut String, micros: i64) {
 /// `.123456` without zeros at its end; nothing for 0.
 fn fraction(out: &mut String, micros: i64) {
     if micros != 0 {
-        let digits = format!(".{micros:06}");
-        out.push_str(digits.trim_end_matches('0'));
+        let _infallible = write!(out, ".{micros:06}");
+        out.truncate(out.trim_end_matches('0').len());
     }
 }
 
 fn duration_micros(array: &dyn Array, row: usize, unit: TimeUnit) -> i64 {
     match unit {
-        TimeUnit::Second => array.as_primitive::<DurationSecondType>().value(row).saturating_mul(SECOND_US),
-        TimeUnit::Millisecond => array.as_primitive::<DurationMillisecondType>().value(row).saturating_mul(1_000),
+        TimeUnit::Second => array
+            .as_primitive::<DurationSecondType>()
+            .value(row)
+            .saturating_mul(SECOND_US),
+        TimeUnit::Millisecond => array
+            .as_primitive::<DurationMillisecondType>()
+            .value(row)
+            .saturating_mul(1_000),
         TimeUnit::Microsecond => array.as_primitive::<DurationMicrosecondType>().value(row),
         TimeUnit::Nanosecond => array.as_primitive::<DurationNanosecondType>().value(row) / 1_000,
     }
@@ -195,7 +234,11 @@ fn duration(out: &mut String, micros: i64) {
         return;
     }
     let (hours, minutes) = (in_day / 3_600, in_day / 60 % 60);
-    let _infallible = write!(out, "INTERVAL '{sign}{days} {hours:02}:{minutes:02}:{:02}", in_day % 60);
+    let _infallible = write!(
+        out,
+        "INTERVAL '{sign}{days} {hours:02}:{minutes:02}:{:02}",
+        in_day % 60
+    );
     fraction(out, i64::try_from(rest).unwrap_or(0));
     out.push_str("' DAY TO SECOND");
 }
@@ -204,5 +247,13 @@ fn duration(out: &mut String, micros: i64) {
 fn year_month(out: &mut String, months: i32) {
     let sign = if months < 0 { "-" } else { "" };
     let months = months.unsigned_abs();
-    let _infallible = write!(out, "INTERVAL '{sign}{}-{}' YEAR TO MONTH", months / 12, months % 12);
+    let _infallible = write!(
+        out,
+        "INTERVAL '{sign}{}-{}' YEAR TO MONTH",
+        months / 12,
+        months % 12
+    );
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,61 +1,86 @@
 //! Numbers as Java writes them.
 
-use std::fmt::Write as _;
+use std::fmt::{Arguments, Write as _};
+use std::io::Write as _;
 
-/// `Double.toString`: the shortest digits that mean the number; plain from 10^-3 to below 10^7, else with an exponent.
+/// `Double.toString` of JDK 19 and later: the fewest digits that mean the number, but two at least; plain from 10^-3 to
+/// below 10^7, else with an exponent.
 pub(super) fn double(out: &mut String, value: f64) {
-    float(out, value, format_args!("{value:e}"));
+    float(out, value, format_args!("{value:e}"), format_args!("{value:.1e}"));
 }
 
-/// `Float.toString`.
+/// `Float.toString`, likewise.
 pub(super) fn single(out: &mut String, value: f32) {
-    float(out, f64::from(value), format_args!("{value:e}"));
+    float(
+        out,
+        f64::from(value),
+        format_args!("{value:e}"),
+        format_args!("{value:.1e}"),
+    );
 }
 
-/// `scientific` is the value as Rust writes it, `1.5e-7`: its digits are the shortest already.
-fn float(out: &mut String, value: f64, scientific: std::fmt::Arguments<'_>) {
+/// `fewest` is the value as Rust writes it, `1.5e-7`, and `two` the same with two digits. Where one digit is enough,
+/// Java takes the two nearest to the value: `4.9E-324`, not `5.0E-324`.
+fn float(out: &mut String, value: f64, fewest: Arguments<'_>, two: Arguments<'_>) {
     if value.is_nan() {
         return out.push_str("NaN");
     }
     if value.is_infinite() {
         return out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
     }
-    let scientific = scientific.to_string();
-    let (mantissa, exponent) = scientific.split_once('e').expect("`{:e}` always has an exponent");
+    let mut space = [0; 32];
+    let mut number = written(&mut space, fewest);
+    if !number.contains('.') {
+        number = written(&mut space, two);
+    }
+    let (mantissa, exponent) = number.split_once('e').expect("`{:e}` always has an exponent");
+    let (first, rest) = mantissa
+        .split_once('.')
+        .expect("two digits have a point between them");
     let exponent: i32 = exponent.parse().expect("`{:e}` has a whole exponent");
-    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    out.push_str(sign);
-    if value == 0.0 {
-        out.push_str("0.0");
-    } else if (-3..7).contains(&exponent) {
-        plain(out, &digits, exponent);
+    out.push_str(first);
+    if (-3..7).contains(&exponent) {
+        plain(out, first, rest, exponent);
     } else {
-        let (first, rest) = digits.split_at(1);
-        let rest = if rest.is_empty() { "0" } else { rest };
-        let _infallible = write!(out, "{first}.{rest}E{exponent}");
+        let _infallible = write!(out, ".{rest}E{exponent}");
     }
 }
 
-fn plain(out: &mut String, digits: &str, exponent: i32) {
+/// The text, written without an allocation.
+fn written<'a>(space: &'a mut [u8; 32], text: Arguments<'_>) -> &'a str {
+    let mut free = &mut space[..];
+    free.write_fmt(text)
+        .expect("a sign, 17 digits, a point and an exponent take 24 bytes");
+    let used = 32 - free.len();
+    str::from_utf8(&space[..used]).expect("numbers are ASCII")
+}
+
+/// Goes on after the first digit.
+fn plain(out: &mut String, first: &str, rest: &str, exponent: i32) {
+    let places = exponent.unsigned_abs() as usize;
     if exponent < 0 {
+        // The first digit belongs behind the point.
+        out.truncate(out.len() - 1);
         out.push_str("0.");
-        out.extend(std::iter::repeat_n('0', exponent.unsigned_abs() as usize - 1));
-        return out.push_str(digits);
+        zeros(out, places - 1);
+        out.push_str(&first[first.len() - 1..]);
+        return out.push_str(if rest == "0" { "" } else { rest });
     }
-    let whole = exponent.unsigned_abs() as usize + 1;
-    if digits.len() <= whole {
-        out.push_str(digits);
-        out.extend(std::iter::repeat_n('0', whole - digits.len()));
-        out.push_str(".0");
-    } else {
-        let (whole, fraction) = digits.split_at(whole);
-        let _infallible = write!(out, "{whole}.{fraction}");
-    }
+    let (whole, fraction) = rest.split_at(places.min(rest.len()));
+    out.push_str(whole);
+    zeros(out, places - whole.len());
+    out.push('.');
+    out.push_str(if fraction.is_empty() { "0" } else { fraction });
+}
+
+fn zeros(out: &mut String, count: usize) {
+    out.extend(std::iter::repeat_n('0', count));
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -79,7 +104,13 @@ mod tests {
         check(-1.5e-7, "-1.5E-7");
         check(2.0e-3, "0.002");
         check(f64::MIN_POSITIVE, "2.2250738585072014E-308");
+        check(f64::from_bits(1), "4.9E-324");
+        check(f64::MAX, "1.7976931348623157E308");
+        check(-0.012_5, "-0.0125");
+        check(123.456, "123.456");
+        check(1.0e23, "1.0E23");
         check(f64::NAN, "NaN");
+        check(f64::NEG_INFINITY, "-Infinity");
     }
 
     #[test]
@@ -87,6 +118,18 @@ mod tests {
         let mut out = String::new();
         single(&mut out, 0.1);
         single(&mut out, 3.4e38);
-        assert_eq!(out, "0.13.4E38");
+        single(&mut out, f32::from_bits(1));
+        assert_eq!(out, "0.13.4E381.4E-45");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back_as_the_same_number(bits: u64) {
+            let value = f64::from_bits(bits);
+            let mut out = String::new();
+            double(&mut out, value);
+            let read: f64 = out.replace("Infinity", "inf").parse().expect("a number");
+            prop_assert!(read.to_bits() == bits || value.is_nan() && read.is_nan(), "{} is not {}", out, value);
+        }
     }
 }

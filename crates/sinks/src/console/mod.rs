@@ -8,15 +8,15 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use baton_core::{
-    BatchContext, CommitPermit, Epoch, Fault, Guarantee, Marker, OptionMap, OutputMode, Receipt, Sink, SinkContext,
-    SinkFormat, SinkRef,
+    BatchContext, BatchId, CommitPermit, Epoch, Fault, Guarantee, Marker, OptionMap, OutputMode, Receipt,
+    Sink, SinkContext, SinkFormat, SinkRef,
 };
 use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::Error;
-use table::{Width, show};
+use table::{Table, Width};
 
 /// Where a console prints.
 type Out = Arc<Mutex<dyn Write + Send>>;
@@ -42,7 +42,9 @@ pub struct Console {
 impl Console {
     /// Prints somewhere else than to stdout.
     pub fn to(out: impl Write + Send + 'static) -> Self {
-        Self { out: Arc::new(Mutex::new(out)) }
+        Self {
+            out: Arc::new(Mutex::new(out)),
+        }
     }
 }
 
@@ -58,16 +60,15 @@ impl SinkFormat for Console {
     }
 
     fn sink(&self, mut options: OptionMap) -> Result<Box<dyn Sink>, Fault> {
-        let most = options.take_parsed::<usize>("numRows", "a whole number, 0 or above")?.unwrap_or(20);
+        let most = options
+            .take_parsed::<usize>("numRows", "a whole number, 0 or above")?
+            .unwrap_or(20);
         let truncate = options.take_bool("truncate")?.unwrap_or(true);
         options.finish(&["numRows", "truncate", "checkpointLocation"])?;
         Ok(Box::new(Printer {
             out: Arc::clone(&self.out),
-            most,
-            width: if truncate { Width::Cut(CUT) } else { Width::Whole },
+            table: Table::new(most, if truncate { Width::Cut(CUT) } else { Width::Whole }),
             schema: OnceLock::new(),
-            kept: Vec::new(),
-            rows: 0,
         }))
     }
 }
@@ -75,41 +76,37 @@ impl SinkFormat for Console {
 /// One query's console.
 struct Printer {
     out: Out,
-    /// How many rows are printed of each batch.
-    most: usize,
-    width: Width,
+    /// The batch so far.
+    table: Table,
     /// Known since the check: a batch without rows prints its columns all the same.
     schema: OnceLock<SchemaRef>,
-    /// The batch's first rows, one more than are printed: it tells that there are more.
-    kept: Vec<RecordBatch>,
-    rows: u64,
 }
 
 impl Printer {
-    fn text(&self, batch: u64) -> String {
-        let schema = self.schema.get().cloned().unwrap_or_else(|| Arc::new(Schema::empty()));
+    /// All that is printed of a batch.
+    fn text(&self, batch: BatchId) -> String {
         let rule = "-------------------------------------------";
         let mut text = format!("{rule}\nBatch: {batch}\n{rule}\n");
-        show(&mut text, &schema, &self.kept, self.most, self.width);
+        match self.schema.get() {
+            Some(schema) => self.table.print(&mut text, schema),
+            None => self.table.print(&mut text, &Schema::empty()),
+        }
         text.push('\n');
         text
-    }
-
-    fn forget(&mut self) {
-        self.kept.clear();
-        self.rows = 0;
     }
 }
 
 #[async_trait]
 impl Sink for Printer {
     fn description(&self) -> String {
-        let truncate = matches!(self.width, Width::Cut(_));
-        format!("ConsoleTable[numRows={}, truncate={truncate}]", self.most)
+        let truncate = matches!(self.table.width(), Width::Cut(_));
+        format!("ConsoleTable[numRows={}, truncate={truncate}]", self.table.most())
     }
 
     fn guarantee(&self) -> Guarantee {
-        Guarantee::MayRepeat("a console cannot be asked what it has shown: after a crash it may print the interrupted batch again")
+        Guarantee::MayRepeat(
+            "a console cannot be asked what it has shown: after a crash it may print the interrupted batch again",
+        )
     }
 
     fn check(&self, schema: &Schema, _mode: OutputMode) -> Result<(), Fault> {
@@ -131,32 +128,39 @@ impl Sink for Printer {
     }
 
     async fn begin(&mut self, _batch: BatchContext) -> Result<(), Fault> {
-        self.forget();
+        self.table.clear();
         Ok(())
     }
 
     async fn write(&mut self, rows: RecordBatch) -> Result<(), Fault> {
-        let kept: usize = self.kept.iter().map(RecordBatch::num_rows).sum();
-        let wanted = (self.most.saturating_add(1) - kept).min(rows.num_rows());
-        if wanted > 0 {
-            self.kept.push(rows.slice(0, wanted));
-        }
-        self.rows += rows.num_rows() as u64;
+        // A query that was never checked still has columns.
+        self.schema.get_or_init(|| rows.schema());
+        self.table.push(&rows);
         Ok(())
     }
 
     async fn commit(&mut self, permit: CommitPermit) -> Result<Receipt, Fault> {
-        let text = self.text(permit.batch().0);
-        let rows = self.rows;
-        self.forget();
+        let text = self.text(permit.batch());
+        let rows = self.table.rows();
+        self.table.clear();
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // One write: what another program prints to the same place comes before or after the batch.
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Print)?;
-        Ok(Receipt { rows, note: String::new() })
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(Error::Print)?;
+        Ok(Receipt {
+            rows,
+            note: String::new(),
+        })
     }
 
     async fn abort(&mut self) -> Result<(), Fault> {
-        self.forget();
+        self.table.clear();
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod tests;

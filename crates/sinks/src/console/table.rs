@@ -1,7 +1,7 @@
 //! Spark's `show()`: rows as a table in text.
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
 use std::fmt::Write as _;
 
 use super::cell;
@@ -18,124 +18,237 @@ pub(super) enum Width {
     Cut(usize),
 }
 
-/// One cell, ready to print.
-struct Cell {
+/// The first rows of a batch as text, and the number of all of them.
+///
+/// Rows become text when they come, so that nothing of the batch has to be kept for the end, and all cells share one
+/// string, so that a row costs no allocation.
+#[derive(Debug)]
+pub(super) struct Table {
+    most: usize,
+    width: Width,
+    cells: Cells,
+    shown: usize,
+    rows: u64,
+    /// Holds one value while it is made ready.
+    value: String,
+}
+
+/// Cells one after the other.
+#[derive(Debug, Default)]
+struct Cells {
     text: String,
+    places: Vec<Place>,
+}
+
+/// Where a cell ends in the text, and how many columns of a terminal it takes.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    end: usize,
     columns: usize,
 }
 
-/// Appends the first `most` rows of `batches` as Spark's `show()` prints them. Ends with a line end, except after
-/// `only showing top …`.
-pub(super) fn show(out: &mut String, schema: &SchemaRef, batches: &[RecordBatch], most: usize, width: Width) {
-    let header: Vec<Cell> = schema.fields().iter().map(|field| Cell::new(escaped(field.name()))).collect();
-    let (rows, more) = cells(batches, most, width);
-    let mut columns: Vec<usize> = header.iter().map(|cell| cell.columns.max(NARROWEST)).collect();
-    for row in &rows {
-        for (column, cell) in columns.iter_mut().zip(row) {
-            *column = (*column).max(cell.columns);
+impl Table {
+    /// An empty table that will show the first `most` rows.
+    pub(super) const fn new(most: usize, width: Width) -> Self {
+        let cells = Cells {
+            text: String::new(),
+            places: Vec::new(),
+        };
+        Self {
+            most,
+            width,
+            cells,
+            shown: 0,
+            rows: 0,
+            value: String::new(),
         }
     }
-    rule(out, &columns);
-    line(out, &header, &columns, width);
-    rule(out, &columns);
-    for row in &rows {
-        line(out, row, &columns, width);
-    }
-    rule(out, &columns);
-    if more {
-        let noun = if most == 1 { "row" } else { "rows" };
-        let _infallible = write!(out, "only showing top {most} {noun}");
-    }
-}
 
-fn cells(batches: &[RecordBatch], most: usize, width: Width) -> (Vec<Vec<Cell>>, bool) {
-    let mut rows = Vec::new();
-    for batch in batches {
-        for row in 0..batch.num_rows() {
-            if rows.len() == most {
-                return (rows, true);
+    /// How many rows are shown at most.
+    pub(super) const fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How cells are shown.
+    pub(super) const fn width(&self) -> Width {
+        self.width
+    }
+
+    /// How many rows were pushed.
+    pub(super) const fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Takes rows: those within the first `most` as text, the others as a number.
+    pub(super) fn push(&mut self, rows: &RecordBatch) {
+        let wanted = (self.most - self.shown).min(rows.num_rows());
+        for row in 0..wanted {
+            for column in rows.columns() {
+                self.value.clear();
+                cell::write(&mut self.value, column, row);
+                self.cells.push(&self.value, self.width);
             }
-            let cell = |column: &ArrayRef| {
-                let mut text = String::new();
-                cell::write(&mut text, column, row);
-                Cell::new(cut(escaped(&text), width))
-            };
-            rows.push(batch.columns().iter().map(cell).collect());
+        }
+        self.shown += wanted;
+        self.rows += rows.num_rows() as u64;
+    }
+
+    /// Forgets all rows, and keeps their space for the next batch.
+    pub(super) fn clear(&mut self) {
+        self.cells.text.clear();
+        self.cells.places.clear();
+        self.shown = 0;
+        self.rows = 0;
+    }
+
+    /// Appends the table as Spark's `show()` prints it. Ends with a line end, except after `only showing top …`.
+    pub(super) fn print(&self, out: &mut String, schema: &Schema) {
+        let mut header = Cells::default();
+        for field in schema.fields() {
+            // Spark never cuts a column's name.
+            header.push(field.name(), Width::Whole);
+        }
+        let count = header.places.len();
+        let mut columns: Vec<usize> = header
+            .places
+            .iter()
+            .map(|cell| cell.columns.max(NARROWEST))
+            .collect();
+        for row in 0..self.shown {
+            for (column, cell) in columns.iter_mut().zip(&self.cells.places[row * count..]) {
+                *column = (*column).max(cell.columns);
+            }
+        }
+        let rule = rule(&columns);
+        out.reserve((self.shown + 4) * rule.len() + self.cells.text.len());
+        out.push_str(&rule);
+        header.line(out, 0, &columns, self.width);
+        out.push_str(&rule);
+        for row in 0..self.shown {
+            self.cells.line(out, row, &columns, self.width);
+        }
+        out.push_str(&rule);
+        if self.rows > self.shown as u64 {
+            let noun = if self.most == 1 { "row" } else { "rows" };
+            let _infallible = write!(out, "only showing top {} {noun}", self.most);
         }
     }
-    (rows, false)
 }
 
-impl Cell {
-    fn new(text: String) -> Self {
-        let columns = columns(&text);
-        Self { text, columns }
+impl Cells {
+    fn push(&mut self, value: &str, width: Width) {
+        let start = self.text.len();
+        if value.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
+            cut_ascii(&mut self.text, value, width);
+        } else {
+            cut(&mut self.text, escaped(value), width);
+        }
+        let columns = columns(&self.text[start..]);
+        self.places.push(Place {
+            end: self.text.len(),
+            columns,
+        });
+    }
+
+    /// Appends one row.
+    fn line(&self, out: &mut String, row: usize, columns: &[usize], width: Width) {
+        let first = row * columns.len();
+        let mut start = first.checked_sub(1).map_or(0, |last| self.places[last].end);
+        out.push('|');
+        for (index, (place, column)) in self.places[first..].iter().zip(columns).enumerate() {
+            if index > 0 {
+                out.push('|');
+            }
+            let text = &self.text[start..place.end];
+            let pad = column - place.columns;
+            match width {
+                Width::Cut(_) => {
+                    fill(out, ' ', pad);
+                    out.push_str(text);
+                }
+                Width::Whole => {
+                    out.push_str(text);
+                    fill(out, ' ', pad);
+                }
+            }
+            start = place.end;
+        }
+        out.push_str("|\n");
     }
 }
 
-fn rule(out: &mut String, columns: &[usize]) {
-    out.push('+');
+fn rule(columns: &[usize]) -> String {
+    let mut out = String::from("+");
     for (index, width) in columns.iter().enumerate() {
         if index > 0 {
             out.push('+');
         }
-        out.extend(std::iter::repeat_n('-', *width));
+        fill(&mut out, '-', *width);
     }
     out.push_str("+\n");
-}
-
-fn line(out: &mut String, cells: &[Cell], columns: &[usize], width: Width) {
-    out.push('|');
-    for (index, (cell, column)) in cells.iter().zip(columns).enumerate() {
-        if index > 0 {
-            out.push('|');
-        }
-        let pad = std::iter::repeat_n(' ', column - cell.columns);
-        match width {
-            Width::Cut(_) => {
-                out.extend(pad);
-                out.push_str(&cell.text);
-            }
-            Width::Whole => {
-                out.push_str(&cell.text);
-                out.extend(pad);
-            }
-        }
-    }
-    out.push_str("|\n");
-}
-
-/// Characters that would break the table, as Spark writes them.
-fn escaped(text: &str) -> String {
-    if !text.bytes().any(|byte| byte < 0x20) {
-        return text.to_owned();
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{c}' => out.push_str("\\f"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{7}' => out.push_str("\\a"),
-            c => out.push(c),
-        }
-    }
     out
 }
 
-fn cut(text: String, width: Width) -> String {
-    let Width::Cut(most) = width else { return text };
-    if most == 0 || text.encode_utf16().count() <= most {
-        return text;
-    }
+fn fill(out: &mut String, c: char, times: usize) {
+    out.extend(std::iter::repeat_n(c, times));
+}
+
+/// Characters that would break the table, as Spark writes them.
+fn escaped(text: &str) -> impl Iterator<Item = char> {
+    text.chars()
+        .flat_map(|c| {
+            let letter = match c {
+                '\n' => 'n',
+                '\r' => 'r',
+                '\t' => 't',
+                '\u{c}' => 'f',
+                '\u{8}' => 'b',
+                '\u{b}' => 'v',
+                '\u{7}' => 'a',
+                c => return [Some(c), None],
+            };
+            [Some('\\'), Some(letter)]
+        })
+        .flatten()
+}
+
+/// How many characters are kept of a longer text, and what follows them.
+const fn kept(most: usize) -> (usize, &'static str) {
     // Too narrow for dots.
-    let (kept, dots) = if most < 4 { (most, "") } else { (most - 3, "...") };
-    let units: Vec<u16> = text.encode_utf16().take(kept).collect();
-    // Half a character is a question mark in Java's output.
-    char::decode_utf16(units).map(|c| c.unwrap_or('?')).chain(dots.chars()).collect()
+    if most < 4 { (most, "") } else { (most - 3, "...") }
+}
+
+fn cut_ascii(out: &mut String, text: &str, width: Width) {
+    match width {
+        Width::Cut(most) if text.len() > most => {
+            let (kept, dots) = kept(most);
+            out.push_str(&text[..kept]);
+            out.push_str(dots);
+        }
+        _ => out.push_str(text),
+    }
+}
+
+fn cut(out: &mut String, text: impl Iterator<Item = char>, width: Width) {
+    let Width::Cut(most) = width else {
+        return out.extend(text);
+    };
+    let (kept, dots) = kept(most);
+    let (mut units, start, mut end) = (0, out.len(), None);
+    for c in text {
+        units += c.len_utf16();
+        if units > kept && end.is_none() {
+            // Java cuts a character in half and prints that half as a question mark.
+            end = Some((out.len(), if units - c.len_utf16() < kept { "?" } else { "" }));
+        }
+        if units > most {
+            let (end, half) = end.unwrap_or((start, ""));
+            out.truncate(end);
+            out.push_str(half);
+            return out.push_str(dots);
+        }
+        out.push(c);
+    }
 }
 
 /// The columns of a terminal that Spark reckons with: Java's length, and one more for each wide character.
@@ -143,7 +256,9 @@ fn columns(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    text.chars().map(|c| c.len_utf16() + usize::from(is_wide(c))).sum()
+    text.chars()
+        .map(|c| c.len_utf16() + usize::from(is_wide(c)))
+        .sum()
 }
 
 /// Spark's own list.
@@ -154,30 +269,4 @@ const fn is_wide(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn cut_to(most: usize, text: &str, expected: &str) {
-        assert_eq!(cut(text.to_owned(), Width::Cut(most)), expected);
-    }
-
-    #[test]
-    fn a_cell_is_cut_where_java_would_cut_it() {
-        cut_to(20, "12345678901234567890", "12345678901234567890");
-        cut_to(20, "123456789012345678901", "12345678901234567...");
-        cut_to(3, "abcd", "abc");
-        cut_to(5, "ab😀😀", "ab...");
-        cut_to(4, "😀😀😀", "?...");
-    }
-
-    #[test]
-    fn characters_that_break_lines_are_written_as_escapes() {
-        assert_eq!(escaped("a\nb\tc\u{7}\"\\"), "a\\nb\\tc\\a\"\\");
-    }
-
-    #[test]
-    fn wide_characters_take_two_columns() {
-        assert_eq!((columns("日本"), columns("😀"), columns("é"), columns("ab")), (4, 2, 1, 2));
-    }
-}
+mod tests;
