@@ -93,6 +93,19 @@ impl Dialect for Spark {
         true
     }
 
+    /// `exists(array, x -> …)`, which the parser would take for EXISTS of a subquery.
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<ast::Expr, ParserError>> {
+        let is_word = |token: &Token, wanted: &[Keyword]| matches!(token, Token::Word(word) if wanted.contains(&word.keyword));
+        let [exists, paren, first] = [0, 1, 2].map(|ahead| parser.peek_nth_token_ref(ahead).token.clone());
+        let subquery = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES, Keyword::FROM];
+        if !is_word(&exists, &[Keyword::EXISTS]) || paren != Token::LParen || is_word(&first, &subquery) || first == Token::LParen
+        {
+            return None;
+        }
+        parser.advance_token();
+        Some(parser.parse_function(ast::ObjectName::from(vec![ast::Ident::new("exists")])))
+    }
+
     fn parse_infix(
         &self,
         parser: &mut Parser<'_>,

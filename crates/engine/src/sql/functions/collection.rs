@@ -57,7 +57,8 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         "array_remove" | "array_append" => {
             call.arity(2, 2)?;
             let (array, value) = with_item(call)?;
-            call.binder.core_call(call.name, vec![array, value], call.place)?
+            let name = if call.name == "array_remove" { "array_remove_all" } else { call.name };
+            call.binder.core_call(name, vec![array, value], call.place)?
         }
         "array_join" => {
             call.arity(2, 3)?;

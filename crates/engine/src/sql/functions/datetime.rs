@@ -21,7 +21,7 @@ use crate::sql::types::{is_string, timestamp};
 pub(super) const NAMES: &[&str] = &[
     "add_months", "date_add", "date_diff", "date_format", "date_from_unix_date", "date_part", "date_sub", "date_trunc",
     "dateadd", "datediff", "datepart", "day", "dayname", "dayofmonth", "dayofweek", "dayofyear", "from_unixtime", "hour",
-    "last_day", "make_date", "minute", "month", "months_between", "quarter", "second", "timestamp_micros",
+    "last_day", "make_date", "minute", "month", "monthname", "months_between", "next_day", "quarter", "second", "timestamp_micros",
     "timestamp_millis", "timestamp_seconds", "to_date", "to_timestamp", "to_unix_timestamp", "trunc", "try_to_date",
     "try_to_timestamp", "unix_date", "unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "weekday",
     "weekofyear", "year",
@@ -127,6 +127,16 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             dates("last_day", vec![call.date(0)?], |args, row| {
                 last_of_month(date_at(&args[0], row)?).map(|date| date.to_epoch_days())
             })
+        }
+        "next_day" => {
+            call.arity(2, 2)?;
+            let args = vec![call.date(0)?, call.string(1)?];
+            call.binder.spark_call("next_day", args, call.place)?
+        }
+        "monthname" => {
+            call.arity(1, 1)?;
+            let at = cast(call, call.args[0].clone(), &timestamp())?;
+            printed(call, "monthname", at, Pattern::new("MMM"))?
         }
         "make_date" => make_date(call)?,
         "datediff" | "date_diff" => {

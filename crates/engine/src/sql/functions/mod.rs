@@ -29,11 +29,11 @@ pub(super) struct Call<'a> {
 
 /// Functions that are taken from datafusion-spark as they are.
 const FROM_SPARK: &[&str] = &[
-    "ascii", "base64", "bin", "bit_count", "bit_get", "crc32", "elt", "factorial", "format_string", "hex",
-    "is_valid_utf8", "last_day", "luhn_check", "make_valid_utf8", "map_from_arrays", "map_from_entries", "monthname",
-    "next_day", "parse_url", "printf", "quote", "rint", "sha1", "sha2", "shiftleft", "shiftright", "shiftrightunsigned",
-    "slice", "soundex", "space", "str_to_map", "substring", "try_parse_url", "try_url_decode", "unbase64", "unhex",
-    "url_decode", "url_encode", "weekday", "width_bucket", "xxhash64",
+    "bit_count", "bit_get", "elt", "factorial", "format_string", "hex",
+    "is_valid_utf8", "luhn_check", "make_valid_utf8", "map_from_arrays", "map_from_entries",
+    "parse_url", "printf", "quote", "rint", "sha2", "shiftleft", "shiftright", "shiftrightunsigned",
+    "slice", "space", "str_to_map", "try_parse_url", "try_url_decode", "unbase64", "unhex",
+    "url_decode", "url_encode", "width_bucket", "xxhash64",
 ];
 
 /// Functions that are taken from DataFusion as they are.
