@@ -54,13 +54,25 @@ pub(super) struct Lane<C: ConsumerContext + 'static> {
     kept: VecDeque<Message>,
     floor: i64,
     reached: i64,
+    /// The last end of the partition that was told of since the fetch began. Telling of it moves librdkafka's own
+    /// position one too far, as if a record had been there.
+    end: Option<i64>,
     fetching: bool,
 }
 
 impl<C: ConsumerContext> Lane<C> {
     pub(super) fn new(source: Partition<C>, partition: TopicPartition) -> Self {
         let topic = partition.topic.as_str().into();
-        Self { partition, topic, source, kept: VecDeque::new(), floor: 0, reached: 0, fetching: false }
+        Self {
+            partition,
+            topic,
+            source,
+            kept: VecDeque::new(),
+            floor: 0,
+            reached: 0,
+            end: None,
+            fetching: false,
+        }
     }
 
     pub(super) fn partition(&self) -> &TopicPartition {
@@ -83,7 +95,7 @@ impl<C: ConsumerContext> Lane<C> {
             self.kept.clear();
             self.fetching = false;
             self.source.fetch_from(from)?;
-            (self.floor, self.reached, self.fetching) = (from, from, true);
+            (self.floor, self.reached, self.end, self.fetching) = (from, from, None, true);
         }
         Ok(())
     }
@@ -117,11 +129,15 @@ impl<C: ConsumerContext> Lane<C> {
                 continue;
             };
             // The end of the partition, which a look takes in: the queue must be empty to tell of news.
-            if event.failure().is_none_or(|failure| failure.code != RDKafkaErrorCode::PartitionEOF) {
+            if event
+                .failure()
+                .is_none_or(|failure| failure.code != RDKafkaErrorCode::PartitionEOF)
+            {
                 return false;
             }
-            self.reached = self.reached.max(event.offset());
+            let end = event.offset();
             self.kept.pop_front();
+            self.ends_at(end);
         }
     }
 
@@ -149,18 +165,17 @@ impl<C: ConsumerContext> Lane<C> {
                     continue;
                 }
                 // Control records are taken by the client itself; only its position tells.
-                let position = self.source.position().unwrap_or(self.reached);
-                if position <= self.reached {
-                    return Filled::Dry;
+                match self.source.position().filter(|position| self.is_proof(*position)) {
+                    Some(position) => self.reached = position,
+                    None => return Filled::Dry,
                 }
-                self.reached = position;
                 continue;
             };
             let offset = message.offset();
             if let Some(failure) = message.failure() {
                 self.kept.pop_front();
                 match failure.code {
-                    RDKafkaErrorCode::PartitionEOF => self.reached = self.reached.max(offset),
+                    RDKafkaErrorCode::PartitionEOF => self.ends_at(offset),
                     RDKafkaErrorCode::AutoOffsetReset => return self.stuck(Trouble::OutOfRange),
                     _ => return self.stuck(Trouble::Client(failure)),
                 }
@@ -178,7 +193,12 @@ impl<C: ConsumerContext> Lane<C> {
                     Err(None) => {
                         let millis = message.record().millis;
                         let TopicPartition { topic, partition } = self.partition.clone();
-                        let error = Error::Timestamp { topic, partition, offset, millis };
+                        let error = Error::Timestamp {
+                            topic,
+                            partition,
+                            offset,
+                            millis,
+                        };
                         return self.stuck(Trouble::Record(error));
                     }
                 }
@@ -187,6 +207,18 @@ impl<C: ConsumerContext> Lane<C> {
             self.floor = self.floor.max(offset + 1);
             self.reached = self.reached.max(offset + 1);
         }
+    }
+
+    /// Notes where the partition ends for now: nothing before it is missing.
+    fn ends_at(&mut self, end: i64) {
+        self.reached = self.reached.max(end);
+        self.end = self.end.max(Some(end));
+    }
+
+    /// Whether the client's position says that more is behind us than was known. Right behind an end it may be the end
+    /// alone that moved it; a record there has yet to come, and a control record will be followed by another end.
+    fn is_proof(&self, position: i64) -> bool {
+        position > self.reached && self.end.is_none_or(|end| position > end + 1)
     }
 
     fn stuck(&mut self, trouble: Trouble) -> Filled {
@@ -208,6 +240,9 @@ impl<C: ConsumerContext> Lane<C> {
     pub(super) fn rest(&self, range: OffsetRange) -> PartitionRange {
         let from = Offset(self.reached.clamp(range.from().0, range.until().0));
         let range = OffsetRange::new(from, range.until()).expect("clamped to the end");
-        PartitionRange { partition: self.partition.clone(), range }
+        PartitionRange {
+            partition: self.partition.clone(),
+            range,
+        }
     }
 }
