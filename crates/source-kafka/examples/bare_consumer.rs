@@ -4,7 +4,10 @@
 //! `bare_consumer BOOTSTRAP TOPIC COUNT` reads every partition from its first record until COUNT messages have come, and
 //! prints one line of JSON.
 #![expect(clippy::print_stdout, reason = "the result")]
-#![expect(unsafe_code, reason = "the same call as the reader's, without anything around it")]
+#![expect(
+    unsafe_code,
+    reason = "the same call as the reader's, without anything around it"
+)]
 
 use baton_testkit::realtime::now;
 use rdkafka::ClientConfig;
@@ -30,11 +33,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let started = now();
     let probe: BaseConsumer = ClientConfig::new().set("bootstrap.servers", bootstrap).create()?;
     let metadata = probe.fetch_metadata(Some(topic), Duration::from_secs(10))?;
-    let partitions = metadata.topics().first().map_or(0, |topic| topic.partitions().len());
+    let partitions = metadata
+        .topics()
+        .first()
+        .map_or(0, |topic| topic.partitions().len());
     drop(metadata);
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", bootstrap).set("isolation.level", "read_committed");
-    config.set("enable.partition.eof", "true").set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
+    config
+        .set("bootstrap.servers", bootstrap)
+        .set("isolation.level", "read_committed");
+    config
+        .set("enable.partition.eof", "true")
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false");
     for (name, value) in baton_source_kafka::reader_settings(partitions) {
         config.set(name, value);
     }
@@ -49,7 +60,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Takes messages until `wanted` have come.
-fn count_messages(client: &BaseConsumer, topic: &str, partitions: i32, wanted: usize) -> Result<usize, String> {
+fn count_messages(
+    client: &BaseConsumer,
+    topic: &str,
+    partitions: i32,
+    wanted: usize,
+) -> Result<usize, String> {
     let native = client.client().native_ptr();
     let name = CString::new(topic).map_err(|_| "the topic's name holds a NUL")?;
     let mut messages = vec![std::ptr::null_mut(); MOST];
@@ -68,7 +84,9 @@ fn count_messages(client: &BaseConsumer, topic: &str, partitions: i32, wanted: u
             let taken = sys::rd_kafka_consume_batch_queue(queue, PATIENCE_MS, messages.as_mut_ptr(), MOST);
             let taken = usize::try_from(taken).unwrap_or(0);
             if taken == 0 {
-                return Err(format!("{rows} of {wanted} messages came, then none for {PATIENCE_MS} ms"));
+                return Err(format!(
+                    "{rows} of {wanted} messages came, then none for {PATIENCE_MS} ms"
+                ));
             }
             for message in &messages[..taken] {
                 rows += usize::from((**message).err == sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR);

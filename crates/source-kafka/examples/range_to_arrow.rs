@@ -1,7 +1,8 @@
 //! A range of Kafka offsets as Arrow: embedded broker, three messages, the middle two offsets' worth of them.
 #![expect(clippy::print_stdout, reason = "an example's output")]
 
-use baton_core::{Offset, OffsetRange, OpenContext, OptionMap, PartitionRange, SourceContext, SourceFormat, SourceName,
+use baton_core::{
+    Offset, OffsetRange, OpenContext, OptionMap, PartitionRange, SourceContext, SourceFormat, SourceName,
     TopicPartition,
 };
 use baton_source_kafka::{EmbeddedBroker, Producer, format};
@@ -16,11 +17,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     producer.flush().await?;
 
-    let options = OptionMap::from_iter([("kafka.bootstrap.servers", broker.bootstrap_servers()), ("subscribe", "fruit")]);
-    let source = format().source(&SourceContext::new(SourceName::new("fruit")?, "example".to_owned()), options)?;
-    source.open(&OpenContext::new(std::time::Duration::from_secs(10), 1)).await?;
+    let options = OptionMap::from_iter([
+        ("kafka.bootstrap.servers", broker.bootstrap_servers()),
+        ("subscribe", "fruit"),
+    ]);
+    let source = format().source(
+        &SourceContext::new(SourceName::new("fruit")?, "example".to_owned()),
+        options,
+    )?;
+    source
+        .open(&OpenContext::new(std::time::Duration::from_secs(10), 1))
+        .await?;
     let range = OffsetRange::new(Offset(1), Offset(3))?;
-    let ranges = [PartitionRange { partition: TopicPartition::new("fruit", 0), range }];
+    let ranges = [PartitionRange {
+        partition: TopicPartition::new("fruit", 0),
+        range,
+    }];
     for mut stream in source.read(&ranges, 1)? {
         while let Some(batch) = stream.try_next().await? {
             println!("{batch:#?}");

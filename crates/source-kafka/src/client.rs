@@ -21,7 +21,10 @@ pub(crate) struct Context {
 impl Context {
     /// The last connection error, if there was one.
     pub(crate) fn last_error(&self) -> Option<String> {
-        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -63,11 +66,12 @@ pub(crate) type Client = BaseConsumer<Context>;
 /// [`Error::Refused`] with the client's own answer, for example to certificates that cannot be read.
 pub(crate) fn connect(config: &ClientConfig, address: &str) -> Result<(Arc<Client>, Context)> {
     let context = Context::default();
-    let client = Client::from_config_and_context(config, context.clone()).map_err(|error| Error::Refused {
-        address: address.to_owned(),
-        task: "be connected to".to_owned(),
-        cause: describe(&error),
-    })?;
+    let client =
+        Client::from_config_and_context(config, context.clone()).map_err(|error| Error::Refused {
+            address: address.to_owned(),
+            task: "be connected to".to_owned(),
+            cause: describe(&error),
+        })?;
     let client = Arc::new(client);
     serve(Arc::downgrade(&client));
     Ok((client, context))
@@ -78,7 +82,9 @@ pub(crate) fn describe(error: &KafkaError) -> String {
     match error {
         KafkaError::ClientCreation(text) => text.clone(),
         KafkaError::ClientConfig(_, answer, key, _) => format!("{key}: {answer}"),
-        error => error.rdkafka_error_code().map_or_else(|| error.to_string(), describe_code),
+        error => error
+            .rdkafka_error_code()
+            .map_or_else(|| error.to_string(), describe_code),
     }
 }
 
@@ -90,7 +96,6 @@ pub(crate) fn describe_code(code: RDKafkaErrorCode) -> String {
 
 /// Ends by itself soon after the last other user of the client is gone; may then be the one that destroys it, which
 /// takes a moment and is better done here than on a runtime's thread.
-#[expect(clippy::disallowed_methods, reason = "librdkafka's queue of events is waited for by blocking")]
 fn serve(client: Weak<Client>) {
     let named = std::thread::Builder::new().name("kafka-events".to_owned());
     let started = named.spawn(move || {

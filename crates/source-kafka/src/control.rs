@@ -48,13 +48,21 @@ impl Control {
             ("reconnect.backoff.max.ms", "500".to_owned()),
             ("socket.nagle.disable", "true".to_owned()),
         ];
-        let mut fixed = vec![("enable.auto.commit", "false"), ("enable.auto.offset.store", "false")];
+        let mut fixed = vec![
+            ("enable.auto.commit", "false"),
+            ("enable.auto.offset.store", "false"),
+        ];
         if let Some(group) = properties.group() {
             fixed.push(("group.id", group));
         }
         let address = properties.bootstrap_servers().to_owned();
         let (client, context) = client::connect(&properties.config(&defaults, &fixed), &address)?;
-        Ok(Self { client, context, address, committed_only: properties.committed_only() })
+        Ok(Self {
+            client,
+            context,
+            address,
+            committed_only: properties.committed_only(),
+        })
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -91,7 +99,9 @@ impl Control {
                 for (topic, count) in self.topics(None, patience)? {
                     if pattern.is_match(&topic) && !is_internal(&topic) {
                         let count = count.unwrap_or(0);
-                        found.partitions.extend((0..count).map(|number| TopicPartition::new(topic.as_str(), number)));
+                        found
+                            .partitions
+                            .extend((0..count).map(|number| TopicPartition::new(topic.as_str(), number)));
                     }
                 }
             }
@@ -125,7 +135,10 @@ impl Control {
         let named = strategy.topics();
         if named.len() > MANY_TOPICS {
             let mut all = self.topics(None, patience)?;
-            return Ok(named.iter().map(|topic| ((*topic).to_owned(), all.remove(*topic).flatten())).collect());
+            return Ok(named
+                .iter()
+                .map(|topic| ((*topic).to_owned(), all.remove(*topic).flatten()))
+                .collect());
         }
         let mut counts = BTreeMap::new();
         for topic in named {
@@ -136,16 +149,27 @@ impl Control {
 
     fn topics(&self, topic: Option<&str>, patience: Duration) -> Result<BTreeMap<String, Option<i32>>> {
         use RDKafkaRespErr as Code;
-        let metadata = self.client.client().fetch_metadata(topic, patience).map_err(|error| {
-            self.failed("list topics", error.rdkafka_error_code(), &describe(&error), patience)
-        })?;
+        let metadata = self
+            .client
+            .client()
+            .fetch_metadata(topic, patience)
+            .map_err(|error| {
+                self.failed(
+                    "list topics",
+                    error.rdkafka_error_code(),
+                    &describe(&error),
+                    patience,
+                )
+            })?;
         let mut topics = BTreeMap::new();
         for topic in metadata.topics() {
             let count = i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
             let count = match topic.error() {
                 None => Some(count),
                 Some(Code::RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) if count > 0 => Some(count),
-                Some(Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART | Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID) => None,
+                Some(
+                    Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART | Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID,
+                ) => None,
                 Some(code) => {
                     let (task, code) = (format!("describe topic `{}`", topic.name()), code.into());
                     return Err(self.failed(&task, Some(code), &describe_code(code), patience));
@@ -175,8 +199,8 @@ impl Control {
         }
         let task = "tell where partitions end";
         let failed = |failure: Failure| self.failed(task, Some(failure.code), &failure.text, patience);
-        let answers =
-            ffi::list_offsets(&self.client, &open, self.committed_only, patience, given_up).map_err(failed)?;
+        let answers = ffi::list_offsets(&self.client, &open, self.committed_only, patience, given_up)
+            .map_err(failed)?;
         for ((topic, partition), answer) in answers {
             let partition = TopicPartition::new(topic, partition);
             let offset = answer.map_err(|failure| {
@@ -201,11 +225,21 @@ impl Control {
         at: Offset,
         given_up: &AtomicBool,
     ) -> Result<PartitionOffsets> {
-        self.resolve(&partitions.into_iter().map(|partition| (partition, at)).collect(), PATIENCE, given_up)
+        self.resolve(
+            &partitions.into_iter().map(|partition| (partition, at)).collect(),
+            PATIENCE,
+            given_up,
+        )
     }
 
     /// What a failed call means: gone for now, or refused for good.
-    pub(crate) fn failed(&self, task: &str, code: Option<RDKafkaErrorCode>, text: &str, waited: Duration) -> Error {
+    pub(crate) fn failed(
+        &self,
+        task: &str,
+        code: Option<RDKafkaErrorCode>,
+        text: &str,
+        waited: Duration,
+    ) -> Error {
         use RDKafkaErrorCode as Code;
         let (address, task) = (self.address.clone(), task.to_owned());
         match code {
@@ -217,7 +251,11 @@ impl Control {
                 | Code::UnsupportedVersion
                 | Code::UnsupportedFeature
                 | Code::InvalidTopic,
-            ) => Error::Refused { address, task, cause: text.to_owned() },
+            ) => Error::Refused {
+                address,
+                task,
+                cause: text.to_owned(),
+            },
             Some(
                 Code::BrokerTransportFailure
                 | Code::AllBrokersDown
@@ -231,7 +269,11 @@ impl Control {
                 let cause = self.context.last_error().unwrap_or_else(|| text.to_owned());
                 Error::unreachable(&address, waited, cause)
             }
-            _ => Error::Passing { address, task, cause: text.to_owned() },
+            _ => Error::Passing {
+                address,
+                task,
+                cause: text.to_owned(),
+            },
         }
     }
 }
@@ -239,13 +281,20 @@ impl Control {
 impl Found {
     /// The first thing that is named but does not exist, as an error.
     pub(crate) fn complain(&self, address: &str) -> Result<()> {
-        let Some((what, count)) = self.missing.iter().next() else { return Ok(()) };
+        let Some((what, count)) = self.missing.iter().next() else {
+            return Ok(());
+        };
         let (what, next) = match count {
-            Some(count) => {
-                (format!("{what} (the topic has {count})"), "name only partitions that exist in assign".to_owned())
-            }
+            Some(count) => (
+                format!("{what} (the topic has {count})"),
+                "name only partitions that exist in assign".to_owned(),
+            ),
             None => (what.clone(), "create it, or correct its name".to_owned()),
         };
-        Err(Error::Missing { what, address: address.to_owned(), next })
+        Err(Error::Missing {
+            what,
+            address: address.to_owned(),
+            next,
+        })
     }
 }

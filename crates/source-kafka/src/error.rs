@@ -103,7 +103,9 @@ pub enum Error {
         cause: String,
     },
     /// A record's time does not fit into microseconds (Spark: `KAFKA_MALFORMED_RECORD_TIMESTAMP`).
-    #[error("record {topic}-{partition} at offset {offset} has timestamp {millis} ms, which overflows microseconds")]
+    #[error(
+        "record {topic}-{partition} at offset {offset} has timestamp {millis} ms, which overflows microseconds"
+    )]
     Timestamp {
         /// Topic.
         topic: String,
@@ -198,7 +200,10 @@ impl Error {
     }
 
     pub(crate) fn option(key: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Option { key: key.into(), reason: reason.into() }
+        Self::Option {
+            key: key.into(),
+            reason: reason.into(),
+        }
     }
 
     pub(crate) fn bug(what: impl Into<String>) -> Self {
@@ -208,7 +213,11 @@ impl Error {
 
 impl From<baton_core::Error> for Error {
     fn from(error: baton_core::Error) -> Self {
-        Self::Core { text: error.to_string(), kind: error.kind(), code: error.code() }
+        Self::Core {
+            text: error.to_string(),
+            kind: error.kind(),
+            code: error.code(),
+        }
     }
 }
 

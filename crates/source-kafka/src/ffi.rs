@@ -3,7 +3,10 @@
 //!
 //! Partitions are fetched by the "simple consumer" calls (`rd_kafka_consume_start`): no group, and a queue for each
 //! partition, so that reading can stop exactly at the end of a range and what was fetched beyond it stays for the next.
-#![expect(unsafe_code, reason = "one call a batch instead of one a message, one request instead of one a partition")]
+#![expect(
+    unsafe_code,
+    reason = "one call a batch instead of one a message, one request instead of one a partition"
+)]
 
 use futures::task::AtomicWaker;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
@@ -29,11 +32,17 @@ impl Failure {
     fn of(code: sys::rd_kafka_resp_err_t) -> Self {
         // SAFETY: librdkafka gives a static, NUL-terminated text for every code.
         let text = unsafe { CStr::from_ptr(sys::rd_kafka_err2str(code)) };
-        Self { code: code.into(), text: text.to_string_lossy().into_owned() }
+        Self {
+            code: code.into(),
+            text: text.to_string_lossy().into_owned(),
+        }
     }
 
     fn other(text: &str) -> Self {
-        Self { code: RDKafkaErrorCode::Fail, text: text.to_owned() }
+        Self {
+            code: RDKafkaErrorCode::Fail,
+            text: text.to_owned(),
+        }
     }
 }
 
@@ -52,7 +61,9 @@ pub(crate) fn property_names() -> Vec<String> {
         let conf = sys::rd_kafka_conf_new();
         let mut count = 0;
         let dump = sys::rd_kafka_conf_dump(conf, &mut count);
-        let names = (0..count).step_by(2).map(|at| CStr::from_ptr(*dump.add(at)).to_string_lossy().into_owned());
+        let names = (0..count)
+            .step_by(2)
+            .map(|at| CStr::from_ptr(*dump.add(at)).to_string_lossy().into_owned());
         let names = names.collect();
         sys::rd_kafka_conf_dump_free(dump, count);
         sys::rd_kafka_conf_destroy(conf);
@@ -93,7 +104,10 @@ impl Message {
         }
         // SAFETY: the text is NUL-terminated and lives as long as the message.
         let text = unsafe { CStr::from_ptr(sys::rd_kafka_message_errstr(self.0.as_ptr())) };
-        Some(Failure { code: self.raw().err.into(), text: text.to_string_lossy().into_owned() })
+        Some(Failure {
+            code: self.raw().err.into(),
+            text: text.to_string_lossy().into_owned(),
+        })
     }
 
     /// The record, borrowed from the client's buffers.
@@ -111,7 +125,13 @@ impl Message {
         };
         // SAFETY: key and payload are null or point at so many bytes, which live as long as the message.
         let (key, value) = unsafe { (bytes(raw.key, raw.key_len), bytes(raw.payload, raw.len)) };
-        Record { key, value, offset: raw.offset, millis, timestamp_type }
+        Record {
+            key,
+            value,
+            offset: raw.offset,
+            millis,
+            timestamp_type,
+        }
     }
 
     /// The record's headers in order; none when it has none.
@@ -128,11 +148,17 @@ impl Message {
             let list = NonNull::new(list)?;
             let (mut name, mut value, mut len) = (ptr::null(), ptr::null(), 0);
             // SAFETY: the list lives as long as the message, which the iterator borrows; beyond its end the call says so.
-            let code = unsafe { sys::rd_kafka_header_get_all(list.as_ptr(), at, &mut name, &mut value, &mut len) };
+            let code =
+                unsafe { sys::rd_kafka_header_get_all(list.as_ptr(), at, &mut name, &mut value, &mut len) };
             check(code).ok()?;
             at += 1;
             // SAFETY: the name is NUL-terminated, the value null or `len` bytes; both live as long as the list.
-            Some(unsafe { Header { key: CStr::from_ptr(name).to_bytes(), value: bytes(value, len) } })
+            Some(unsafe {
+                Header {
+                    key: CStr::from_ptr(name).to_bytes(),
+                    value: bytes(value, len),
+                }
+            })
         }))
     }
 }
@@ -186,7 +212,16 @@ impl<C: ConsumerContext> Partition<C> {
                 return Err(Failure::other("the partition has no queue"));
             }
             sys::rd_kafka_queue_cb_event_enable(queue, Some(wake), Arc::as_ptr(&waker).cast_mut().cast());
-            Ok(Self { topic: handle, queue, name, partition, started: false, waker, scratch: Vec::new(), client })
+            Ok(Self {
+                topic: handle,
+                queue,
+                name,
+                partition,
+                started: false,
+                waker,
+                scratch: Vec::new(),
+                client,
+            })
         }
     }
 
@@ -244,7 +279,10 @@ impl<C: ConsumerContext> Partition<C> {
             let code = sys::rd_kafka_position(self.client.client().native_ptr(), list);
             let position = (*one).offset;
             sys::rd_kafka_topic_partition_list_destroy(list);
-            check(code).ok().map(|()| position).filter(|position| *position >= 0)
+            check(code)
+                .ok()
+                .map(|()| position)
+                .filter(|position| *position >= 0)
         }
     }
 }
@@ -264,6 +302,9 @@ impl<C: ConsumerContext> Drop for Partition<C> {
 /// What is asked of a partition: -1 its end, -2 its first record, else the first record of that time or later.
 pub(crate) type Asked = BTreeMap<(String, i32), i64>;
 
+/// What was told of each.
+pub(crate) type Told = BTreeMap<(String, i32), Result<i64, Failure>>;
+
 /// The offsets of all partitions: one request to each broker that leads some of them. Blocks for `patience` at most;
 /// `given_up` ends it sooner.
 pub(crate) fn list_offsets<C: ConsumerContext>(
@@ -272,7 +313,7 @@ pub(crate) fn list_offsets<C: ConsumerContext>(
     committed_only: bool,
     patience: Duration,
     given_up: &AtomicBool,
-) -> Result<BTreeMap<(String, i32), Result<i64, Failure>>, Failure> {
+) -> Result<Told, Failure> {
     /// How long to wait at a time, between looks at `given_up`.
     const SLICE_MS: i32 = 50;
     use sys::rd_kafka_IsolationLevel_t as Isolation;
@@ -288,10 +329,13 @@ pub(crate) fn list_offsets<C: ConsumerContext>(
     unsafe {
         let list = sys::rd_kafka_topic_partition_list_new(i32::try_from(asked.len()).unwrap_or(0));
         for ((topic, partition), offset) in asked {
-            let Ok(topic) = CString::new(topic.as_str()) else { continue };
+            let Ok(topic) = CString::new(topic.as_str()) else {
+                continue;
+            };
             (*sys::rd_kafka_topic_partition_list_add(list, topic.as_ptr(), *partition)).offset = *offset;
         }
-        let options = sys::rd_kafka_AdminOptions_new(native, sys::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_LISTOFFSETS);
+        let options =
+            sys::rd_kafka_AdminOptions_new(native, sys::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_LISTOFFSETS);
         let error = sys::rd_kafka_AdminOptions_set_isolation_level(options, isolation);
         if !error.is_null() {
             sys::rd_kafka_error_destroy(error);
@@ -309,7 +353,9 @@ pub(crate) fn list_offsets<C: ConsumerContext>(
             slices -= 1;
         }
         let answer = if event.is_null() {
-            Err(Failure::of(sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT))
+            Err(Failure::of(
+                sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT,
+            ))
         } else {
             offsets_of(event)
         };
@@ -321,14 +367,17 @@ pub(crate) fn list_offsets<C: ConsumerContext>(
 
 /// # Safety
 /// `event` is the answer to a request for offsets, alive during the call.
-unsafe fn offsets_of(
-    event: *mut sys::rd_kafka_event_t,
-) -> Result<BTreeMap<(String, i32), Result<i64, Failure>>, Failure> {
+unsafe fn offsets_of(event: *mut sys::rd_kafka_event_t) -> Result<Told, Failure> {
     // SAFETY: the event is alive by the caller's promise, and everything read here belongs to it.
     unsafe {
         if check(sys::rd_kafka_event_error(event)).is_err() {
-            let text = CStr::from_ptr(sys::rd_kafka_event_error_string(event)).to_string_lossy().into_owned();
-            return Err(Failure { text, code: sys::rd_kafka_event_error(event).into() });
+            let text = CStr::from_ptr(sys::rd_kafka_event_error_string(event))
+                .to_string_lossy()
+                .into_owned();
+            return Err(Failure {
+                text,
+                code: sys::rd_kafka_event_error(event).into(),
+            });
         }
         let result = sys::rd_kafka_event_ListOffsets_result(event);
         if result.is_null() {

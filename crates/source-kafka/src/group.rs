@@ -31,7 +31,11 @@ pub(crate) struct Mark {
 
 impl Mark {
     fn of(claimant: &Claimant) -> Self {
-        Self { baton: 1, checkpoint: claimant.checkpoint, job: claimant.job.clone() }
+        Self {
+            baton: 1,
+            checkpoint: claimant.checkpoint,
+            job: claimant.job.clone(),
+        }
     }
 
     fn read(metadata: &str) -> Option<Self> {
@@ -65,7 +69,11 @@ pub(crate) enum Verdict {
 
 /// Judges what a group holds. Pure.
 pub(crate) fn judge(held: &Held, claimant: &Claimant) -> Verdict {
-    match held.marks.values().find(|mark| mark.checkpoint != claimant.checkpoint) {
+    match held
+        .marks
+        .values()
+        .find(|mark| mark.checkpoint != claimant.checkpoint)
+    {
         Some(other) => Verdict::Other(other.clone()),
         None if held.strange => Verdict::Strange,
         None => Verdict::Free,
@@ -90,11 +98,18 @@ pub(crate) fn claim(
             return Ok(());
         }
         Verdict::Other(mark) if !claimant.overrule => return Err(held_by(group, mark)),
-        Verdict::Other(mark) => tracing::warn!(group, checkpoint = %mark.checkpoint, "group taken from another checkpoint"),
-        Verdict::Strange => tracing::warn!(group, "the group has offsets that another program stored; they are replaced"),
+        Verdict::Other(mark) => {
+            tracing::warn!(group, checkpoint = %mark.checkpoint, "group taken from another checkpoint")
+        }
+        Verdict::Strange => tracing::warn!(
+            group,
+            "the group has offsets that another program stored; they are replaced"
+        ),
     }
     refuse_members(control, group)?;
-    patiently(control, group, given_up, || commit(control, &held.offsets, claimant))
+    patiently(control, group, given_up, || {
+        commit(control, &held.offsets, claimant)
+    })
 }
 
 /// Stores a position in the group, unless another checkpoint has claimed the group since. Blocks.
@@ -136,7 +151,9 @@ fn committed(control: &Control, partitions: &BTreeSet<TopicPartition>) -> Result
     let list = control.client().committed_offsets(list, PATIENCE)?;
     for one in list.elements() {
         one.error()?;
-        let KafkaOffset::Offset(offset) = one.offset() else { continue };
+        let KafkaOffset::Offset(offset) = one.offset() else {
+            continue;
+        };
         let partition = TopicPartition::new(one.topic(), one.partition());
         held.offsets.set(partition.clone(), Offset(offset));
         match Mark::read(one.metadata()) {
@@ -163,11 +180,21 @@ fn commit(control: &Control, until: &PartitionOffsets, claimant: &Claimant) -> R
 
 /// A group with members gives its partitions to them, and refuses offsets from outside.
 fn refuse_members(control: &Control, group: &str) -> Result<()> {
-    let Ok(list) = control.client().client().fetch_group_list(Some(group), PATIENCE) else { return Ok(()) };
+    let Ok(list) = control.client().client().fetch_group_list(Some(group), PATIENCE) else {
+        return Ok(());
+    };
     let members = list.groups().iter().flat_map(|group| group.members());
-    let names: Vec<String> =
-        members.map(|member| format!("{} on {}", member.client_id(), member.client_host())).collect();
-    if names.is_empty() { Ok(()) } else { Err(refused(group, format!("it has live members ({})", names.join(", ")))) }
+    let names: Vec<String> = members
+        .map(|member| format!("{} on {}", member.client_id(), member.client_host()))
+        .collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(refused(
+            group,
+            format!("it has live members ({})", names.join(", ")),
+        ))
+    }
 }
 
 fn refused(group: &str, cause: String) -> Error {
@@ -179,7 +206,10 @@ fn refused(group: &str, cause: String) -> Error {
 }
 
 /// Tries again while the group's coordinator is on its way.
-#[expect(clippy::disallowed_methods, reason = "runs on a thread for blocking work, between calls that block")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "runs on a thread for blocking work, between calls that block"
+)]
 fn patiently<T>(
     control: &Control,
     group: &str,
@@ -211,7 +241,10 @@ fn patiently<T>(
         }
         return Err(match code {
             Some(
-                Code::UnknownMemberId | Code::IllegalGeneration | Code::RebalanceInProgress | Code::FencedInstanceId,
+                Code::UnknownMemberId
+                | Code::IllegalGeneration
+                | Code::RebalanceInProgress
+                | Code::FencedInstanceId,
             ) => refused(group, "it has live members".to_owned()),
             Some(Code::GroupAuthorizationFailed) => refused(group, describe(&error)),
             code => control.failed("hold the group's offsets", code, &describe(&error), PATIENCE),
@@ -226,7 +259,11 @@ mod tests {
     fn claimant(of: u128) -> Claimant {
         // An id from a number, without this crate knowing the id's library.
         let id = format!("\"{of:032x}\"");
-        Claimant::new(serde_json::from_str(&id).expect("32 digits are an id"), "job".to_owned(), false)
+        Claimant::new(
+            serde_json::from_str(&id).expect("32 digits are an id"),
+            "job".to_owned(),
+            false,
+        )
     }
 
     fn held(marks: &[Option<u128>]) -> Held {
@@ -255,14 +292,26 @@ mod tests {
         assert_eq!(judge(&held(&[]), &claimant(1)), Verdict::Free);
         assert_eq!(judge(&held(&[Some(1), Some(1)]), &claimant(1)), Verdict::Free);
         assert_eq!(judge(&held(&[Some(1), None]), &claimant(1)), Verdict::Strange);
-        assert!(matches!(judge(&held(&[Some(1), Some(2)]), &claimant(1)), Verdict::Other(_)));
-        assert!(matches!(judge(&held(&[None, Some(2)]), &claimant(1)), Verdict::Other(_)));
+        assert!(matches!(
+            judge(&held(&[Some(1), Some(2)]), &claimant(1)),
+            Verdict::Other(_)
+        ));
+        assert!(matches!(
+            judge(&held(&[None, Some(2)]), &claimant(1)),
+            Verdict::Other(_)
+        ));
     }
 
     #[test]
     fn the_refusal_says_why_and_what_to_do() {
         let text = held_by("g", &Mark::of(&claimant(2))).to_string();
-        for part in ["kafka.group.id `g`", "job `job`", "both jobs would read all", "--claim-group", "checkpointLocation"] {
+        for part in [
+            "kafka.group.id `g`",
+            "job `job`",
+            "both jobs would read all",
+            "--claim-group",
+            "checkpointLocation",
+        ] {
             assert!(text.contains(part), "`{text}` lacks `{part}`");
         }
     }

@@ -5,7 +5,8 @@ use baton_core::{Gap, Offset, OffsetRange, PartitionRange, TopicPartition};
 use crate::Error;
 
 /// What to do, where going on is possible.
-const GO_ON: &str = "to go on without them, set failOnDataLoss = false; to read a copy again, start a new checkpoint";
+const GO_ON: &str =
+    "to go on without them, set failOnDataLoss = false; to read a copy again, start a new checkpoint";
 
 /// Offsets that are gone, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +22,27 @@ impl Lost {
         let offsets = if self.range.is_empty() {
             format!("{} from offset {from} on", self.partition)
         } else {
-            format!("{} offsets {from} to {} ({} of them)", self.partition, until.0 - 1, self.range.len())
+            format!(
+                "{} offsets {from} to {} ({} of them)",
+                self.partition,
+                until.0 - 1,
+                self.range.len()
+            )
         };
-        Error::DataLoss { what: format!("{offsets}: {}", self.why), next: GO_ON.to_owned() }
+        Error::DataLoss {
+            what: format!("{offsets}: {}", self.why),
+            next: GO_ON.to_owned(),
+        }
     }
 
     pub(crate) fn into_gap(self) -> Gap {
-        Gap { lost: PartitionRange { partition: self.partition, range: self.range }, reason: self.why }
+        Gap {
+            lost: PartitionRange {
+                partition: self.partition,
+                range: self.range,
+            },
+            reason: self.why,
+        }
     }
 }
 
@@ -38,11 +53,17 @@ fn range(from: Offset, until: Offset) -> OffsetRange {
 /// A planned rest that the broker says is out of range, when the partition holds `earliest..latest`.
 pub(crate) fn unreadable(rest: &PartitionRange, earliest: Offset, latest: Offset) -> Lost {
     let (from, until) = (rest.range.from(), rest.range.until());
-    let go_on = if earliest > from { earliest.min(until) } else { until };
+    let go_on = if earliest > from {
+        earliest.min(until)
+    } else {
+        until
+    };
     Lost {
         partition: rest.partition.clone(),
         range: range(from, go_on),
-        why: format!("Kafka has only {earliest} to {latest} (retention, deleted records, or a re-created topic)"),
+        why: format!(
+            "Kafka has only {earliest} to {latest} (retention, deleted records, or a re-created topic)"
+        ),
     }
 }
 
@@ -90,7 +111,10 @@ mod tests {
     use super::*;
 
     fn rest(from: i64, until: i64) -> PartitionRange {
-        PartitionRange { partition: TopicPartition::new("t", 2), range: range(Offset(from), Offset(until)) }
+        PartitionRange {
+            partition: TopicPartition::new("t", 2),
+            range: range(Offset(from), Offset(until)),
+        }
     }
 
     #[track_caller]
@@ -108,7 +132,9 @@ mod tests {
 
     #[test]
     fn the_error_names_partition_range_and_next_step() {
-        let text = aged_out(&TopicPartition::new("t", 2), Offset(1_000), Offset(1_500)).into_error().to_string();
+        let text = aged_out(&TopicPartition::new("t", 2), Offset(1_000), Offset(1_500))
+            .into_error()
+            .to_string();
         for part in ["t-2", "1000 to 1499", "500 of them", "failOnDataLoss"] {
             assert!(text.contains(part), "`{text}` lacks `{part}`");
         }

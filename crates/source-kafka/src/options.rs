@@ -41,7 +41,10 @@ const BATCH_ONLY: [&str; 3] = ["endingOffsets", "endingOffsetsByTimestamp", "end
 
 /// Kafka's own topics are never read.
 pub(crate) fn is_internal(topic: &str) -> bool {
-    matches!(topic, "__consumer_offsets" | "__transaction_state" | "__share_group_state")
+    matches!(
+        topic,
+        "__consumer_offsets" | "__transaction_state" | "__share_group_state"
+    )
 }
 
 /// Which partitions.
@@ -61,7 +64,10 @@ impl Strategy {
         match self {
             Self::Subscribe(topics) => topics.iter().map(String::as_str).collect(),
             Self::Pattern(_) => BTreeSet::new(),
-            Self::Assign(partitions) => partitions.iter().map(|partition| partition.topic.as_str()).collect(),
+            Self::Assign(partitions) => partitions
+                .iter()
+                .map(|partition| partition.topic.as_str())
+                .collect(),
         }
     }
 }
@@ -72,11 +78,19 @@ impl fmt::Display for Strategy {
         let list = |items: Vec<String>| items.join(", ");
         match self {
             Self::Subscribe(topics) => {
-                write!(f, "KafkaV2[Subscribe[{}]]", list(topics.iter().cloned().collect()))
+                write!(
+                    f,
+                    "KafkaV2[Subscribe[{}]]",
+                    list(topics.iter().cloned().collect())
+                )
             }
             Self::Pattern(pattern) => write!(f, "KafkaV2[SubscribePattern[{pattern}]]"),
             Self::Assign(partitions) => {
-                write!(f, "KafkaV2[Assign[{}]]", list(partitions.iter().map(ToString::to_string).collect()))
+                write!(
+                    f,
+                    "KafkaV2[Assign[{}]]",
+                    list(partitions.iter().map(ToString::to_string).collect())
+                )
             }
         }
     }
@@ -116,7 +130,8 @@ impl Options {
         let limit: Option<i64> = options.take_parsed("maxOffsetsPerTrigger", "a whole number above 0")?;
         let limit = match limit {
             Some(limit) if limit <= 0 => {
-                let reason = format!("must be a whole number above 0, not `{limit}`; leave it out for no limit");
+                let reason =
+                    format!("must be a whole number above 0, not `{limit}`; leave it out for no limit");
                 return Err(Error::option("maxOffsetsPerTrigger", reason));
             }
             limit => limit.map(i64::unsigned_abs),
@@ -124,12 +139,22 @@ impl Options {
         let headers = options.take_bool("includeHeaders")?.unwrap_or(false);
         let fail_on_data_loss = options.take_bool("failOnDataLoss")?.unwrap_or(true);
         if options.take("groupIdPrefix").is_some() {
-            notices.push("option groupIdPrefix has no effect: no group id is made up, none is needed".to_owned());
+            notices.push(
+                "option groupIdPrefix has no effect: no group id is made up, none is needed".to_owned(),
+            );
         }
         let client_id = format!("baton-{}-{}", context.job, context.name);
         let properties = properties::read(options.take_prefixed("kafka."), &client_id, &mut notices)?;
         options.finish(&KNOWN)?;
-        Ok(Self { strategy, start, limit, headers, fail_on_data_loss, properties, notices })
+        Ok(Self {
+            strategy,
+            start,
+            limit,
+            headers,
+            fail_on_data_loss,
+            properties,
+            notices,
+        })
     }
 }
 
@@ -139,7 +164,8 @@ fn refuse_unsupported(options: &OptionMap) -> Result<()> {
     }
     match BATCH_ONLY.iter().find(|key| options.get(key).is_some()) {
         Some(key) => {
-            let reason = "belongs to a batch read; a stream has no end, `availableNow` stops at the present one";
+            let reason =
+                "belongs to a batch read; a stream has no end, `availableNow` stops at the present one";
             Err(Error::option(*key, reason))
         }
         None => Ok(()),
@@ -148,12 +174,19 @@ fn refuse_unsupported(options: &OptionMap) -> Result<()> {
 
 fn strategy(options: &mut OptionMap, notices: &mut Vec<String>) -> Result<Strategy> {
     const ONE: &str = "one of subscribe, subscribePattern and assign says what to read";
-    let given = [options.take("subscribe"), options.take("subscribePattern"), options.take("assign")];
+    let given = [
+        options.take("subscribe"),
+        options.take("subscribePattern"),
+        options.take("assign"),
+    ];
     match given {
         [Some(list), None, None] => {
             let topics = names(list.split(','));
             if topics.is_empty() {
-                return Err(Error::option("subscribe", "names no topic; write subscribe = \"topic1,topic2\""));
+                return Err(Error::option(
+                    "subscribe",
+                    "names no topic; write subscribe = \"topic1,topic2\"",
+                ));
             }
             refuse_internal("subscribe", topics.iter().map(String::as_str))?;
             Ok(Strategy::Subscribe(topics))
@@ -161,10 +194,16 @@ fn strategy(options: &mut OptionMap, notices: &mut Vec<String>) -> Result<Strate
         [None, Some(pattern), None] => {
             let pattern = pattern.trim();
             if pattern.is_empty() {
-                return Err(Error::option("subscribePattern", "is empty; write a regular expression"));
+                return Err(Error::option(
+                    "subscribePattern",
+                    "is empty; write a regular expression",
+                ));
             }
             let regex = Regex::new(pattern).map_err(|error| {
-                Error::option("subscribePattern", format!("is not a regular expression: {}", one_line(&error)))
+                Error::option(
+                    "subscribePattern",
+                    format!("is not a regular expression: {}", one_line(&error)),
+                )
             })?;
             if !(pattern.starts_with('^') && pattern.ends_with('$')) {
                 notices.push(format!(
@@ -176,24 +215,36 @@ fn strategy(options: &mut OptionMap, notices: &mut Vec<String>) -> Result<Strate
         }
         [None, None, Some(json)] => Ok(Strategy::Assign(assigned(&json)?)),
         [None, None, None] => Err(Error::option("subscribe", format!("must be specified: {ONE}"))),
-        _ => Err(Error::option("subscribe", format!("stands beside another: only {ONE}"))),
+        _ => Err(Error::option(
+            "subscribe",
+            format!("stands beside another: only {ONE}"),
+        )),
     }
 }
 
 fn names<'a>(list: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
-    list.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    list.map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn refuse_internal<'a>(key: &str, mut topics: impl Iterator<Item = &'a str>) -> Result<()> {
     match topics.find(|topic| is_internal(topic)) {
-        Some(topic) => Err(Error::option(key, format!("names `{topic}`, which is Kafka's own and is never read"))),
+        Some(topic) => Err(Error::option(
+            key,
+            format!("names `{topic}`, which is Kafka's own and is never read"),
+        )),
         None => Ok(()),
     }
 }
 
 fn assigned(json: &str) -> Result<BTreeSet<TopicPartition>> {
     let refuse = |reason: String| {
-        Error::option("assign", format!("must be JSON like {{\"topic\":[0,1]}}: {reason}"))
+        Error::option(
+            "assign",
+            format!("must be JSON like {{\"topic\":[0,1]}}: {reason}"),
+        )
     };
     let topics: std::collections::BTreeMap<String, Vec<i32>> =
         serde_json::from_str(json).map_err(|error| refuse(error.to_string()))?;
@@ -214,7 +265,9 @@ fn assigned(json: &str) -> Result<BTreeSet<TopicPartition>> {
 }
 
 fn start(text: Option<String>, strategy: &Strategy) -> Result<Start> {
-    let Some(text) = text else { return Ok(Start::Latest) };
+    let Some(text) = text else {
+        return Ok(Start::Latest);
+    };
     match text.trim().to_ascii_lowercase().as_str() {
         "earliest" => return Ok(Start::Earliest),
         "latest" => return Ok(Start::Latest),
@@ -229,7 +282,11 @@ fn start(text: Option<String>, strategy: &Strategy) -> Result<Start> {
         Strategy::Subscribe(topics) => {
             let named: BTreeSet<String> = offsets.iter().map(|(partition, _)| partition.topic).collect();
             if let Some(topic) = named.symmetric_difference(topics).next() {
-                let way = if named.contains(topic) { "names topic `{}`, which subscribe does not" } else { "lacks topic `{}`" };
+                let way = if named.contains(topic) {
+                    "names topic `{}`, which subscribe does not"
+                } else {
+                    "lacks topic `{}`"
+                };
                 return Err(refuse(way.replace("{}", topic)));
             }
         }
@@ -241,11 +298,21 @@ fn start(text: Option<String>, strategy: &Strategy) -> Result<Start> {
 /// Refuses starting offsets that do not name exactly these partitions.
 pub(crate) fn fit(offsets: &PartitionOffsets, partitions: &BTreeSet<TopicPartition>) -> Result<()> {
     let refuse = |reason| Err(Error::StartingOffsets { reason });
-    if let Some(lacking) = partitions.iter().find(|partition| offsets.of(partition).is_none()) {
-        return refuse(format!("must name every partition that is read; {lacking} is missing (-1 means latest, -2 earliest)"));
+    if let Some(lacking) = partitions
+        .iter()
+        .find(|partition| offsets.of(partition).is_none())
+    {
+        return refuse(format!(
+            "must name every partition that is read; {lacking} is missing (-1 means latest, -2 earliest)"
+        ));
     }
-    match offsets.iter().find(|(partition, _)| !partitions.contains(partition)) {
-        Some((stray, Offset(at))) => refuse(format!("gives {at} for {stray}, which is not read or does not exist")),
+    match offsets
+        .iter()
+        .find(|(partition, _)| !partitions.contains(partition))
+    {
+        Some((stray, Offset(at))) => refuse(format!(
+            "gives {at} for {stray}, which is not read or does not exist"
+        )),
         None => Ok(()),
     }
 }
@@ -253,7 +320,12 @@ pub(crate) fn fit(offsets: &PartitionOffsets, partitions: &BTreeSet<TopicPartiti
 /// An error text that was laid out in lines, as one.
 fn one_line(error: &impl fmt::Display) -> String {
     let text = error.to_string();
-    text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()
+    text.lines()
+        .last()
+        .unwrap_or_default()
+        .trim()
+        .trim_start_matches("error: ")
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -68,7 +68,12 @@ impl Producer {
             cause: describe(&error),
         })?;
         let (client, address) = (Arc::new(client), bootstrap_servers.to_owned());
-        Ok(Self { client, deliveries, address, clock: Arc::new(TokioClock::start()) })
+        Ok(Self {
+            client,
+            deliveries,
+            address,
+            clock: Arc::new(TokioClock::start()),
+        })
     }
 
     /// Hands a message to the client, waiting while too much is under way. Absent key or value is Kafka's null.
@@ -126,30 +131,48 @@ impl Producer {
 
     /// The first failure since the last complaint.
     fn complain(&self) -> Result<()> {
-        let failed = self.deliveries.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failed = self
+            .deliveries
+            .failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         failed.map_or(Ok(()), |(topic, error)| Err(self.not_stored(&topic, &error)))
     }
 
     fn not_stored(&self, topic: &str, error: &KafkaError) -> Error {
         use RDKafkaErrorCode as Code;
         match error.rdkafka_error_code() {
-            Some(Code::MessageTimedOut | Code::OperationTimedOut | Code::QueueFull | Code::AllBrokersDown) => {
-                let cause = self.deliveries.context.last_error().unwrap_or_else(|| describe(error));
+            Some(
+                Code::MessageTimedOut | Code::OperationTimedOut | Code::QueueFull | Code::AllBrokersDown,
+            ) => {
+                let cause = self
+                    .deliveries
+                    .context
+                    .last_error()
+                    .unwrap_or_else(|| describe(error));
                 Error::unreachable(&self.address, PATIENCE, cause)
             }
-            Some(Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition) => Error::Missing {
-                what: format!("topic `{topic}`"),
-                address: self.address.clone(),
-                next: "create it, or correct its name".to_owned(),
+            Some(Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition) => {
+                Error::Missing {
+                    what: format!("topic `{topic}`"),
+                    address: self.address.clone(),
+                    next: "create it, or correct its name".to_owned(),
+                }
+            }
+            _ => Error::NotStored {
+                topic: topic.to_owned(),
+                cause: describe(error),
             },
-            _ => Error::NotStored { topic: topic.to_owned(), cause: describe(error) },
         }
     }
 }
 
 impl std::fmt::Debug for Producer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Producer").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Producer")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 

@@ -10,16 +10,43 @@ use crate::{Error, Result, ffi};
 
 /// Set by this source; what the user would want instead.
 const FORBIDDEN: [(&str, &str); 10] = [
-    ("auto.offset.reset", "cannot be set: startingOffsets says where a new checkpoint starts, the checkpoint where an old one goes on"),
-    ("key.deserializer", "cannot be set: keys are bytes; use CAST(key AS STRING) in the SQL"),
-    ("value.deserializer", "cannot be set: values are bytes; use CAST(value AS STRING) in the SQL"),
-    ("enable.auto.commit", "cannot be set: the checkpoint holds the position, and goes to kafka.group.id after each batch"),
-    ("interceptor.classes", "cannot be set: Java classes cannot be loaded"),
-    ("enable.auto.offset.store", "cannot be set: the checkpoint holds the position"),
-    ("enable.partition.eof", "cannot be set: the reader needs it to find the end of a range"),
-    ("allow.auto.create.topics", "cannot be set: a source creates no topics"),
+    (
+        "auto.offset.reset",
+        "cannot be set: startingOffsets says where a new checkpoint starts, the checkpoint where an old one goes on",
+    ),
+    (
+        "key.deserializer",
+        "cannot be set: keys are bytes; use CAST(key AS STRING) in the SQL",
+    ),
+    (
+        "value.deserializer",
+        "cannot be set: values are bytes; use CAST(value AS STRING) in the SQL",
+    ),
+    (
+        "enable.auto.commit",
+        "cannot be set: the checkpoint holds the position, and goes to kafka.group.id after each batch",
+    ),
+    (
+        "interceptor.classes",
+        "cannot be set: Java classes cannot be loaded",
+    ),
+    (
+        "enable.auto.offset.store",
+        "cannot be set: the checkpoint holds the position",
+    ),
+    (
+        "enable.partition.eof",
+        "cannot be set: the reader needs it to find the end of a range",
+    ),
+    (
+        "allow.auto.create.topics",
+        "cannot be set: a source creates no topics",
+    ),
     ("plugin.library.paths", "cannot be set: no foreign code is loaded"),
-    ("test.mock.num.brokers", "cannot be set; start an embedded broker with `baton broker`"),
+    (
+        "test.mock.num.brokers",
+        "cannot be set; start an embedded broker with `baton broker`",
+    ),
 ];
 
 /// Java's properties that mean nothing here: taken, so that a Spark job's options can stay as they are, and said.
@@ -44,7 +71,10 @@ const RENAMED: [(&str, &str); 9] = [
     ("request.timeout.ms", "socket.timeout.ms"),
     ("receive.buffer.bytes", "socket.receive.buffer.bytes"),
     ("send.buffer.bytes", "socket.send.buffer.bytes"),
-    ("socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms"),
+    (
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
+    ),
     ("ssl.truststore.certificates", "ssl.ca.pem"),
     ("ssl.keystore.certificate.chain", "ssl.certificate.pem"),
     ("ssl.keystore.key", "ssl.key.pem"),
@@ -61,8 +91,16 @@ pub(crate) struct Properties {
 
 impl fmt::Debug for Properties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |key: &str, value: &str| if Secret::is_secret_key(key) { "***".to_owned() } else { value.to_owned() };
-        f.debug_map().entries(self.settings.iter().map(|(key, value)| (key, shown(key, value)))).finish()
+        let shown = |key: &str, value: &str| {
+            if Secret::is_secret_key(key) {
+                "***".to_owned()
+            } else {
+                value.to_owned()
+            }
+        };
+        f.debug_map()
+            .entries(self.settings.iter().map(|(key, value)| (key, shown(key, value))))
+            .finish()
     }
 }
 
@@ -101,7 +139,11 @@ impl Properties {
 ///
 /// # Errors
 /// [`Error::Option`] for a forbidden one, or with librdkafka's own answer to one that it does not know or take.
-pub(crate) fn read(given: Vec<(String, String)>, client_id: &str, notices: &mut Vec<String>) -> Result<Properties> {
+pub(crate) fn read(
+    given: Vec<(String, String)>,
+    client_id: &str,
+    notices: &mut Vec<String>,
+) -> Result<Properties> {
     let mut settings = BTreeMap::from([("client.id".to_owned(), client_id.to_owned())]);
     // librdkafka's name back to what the user typed, for messages.
     let mut typed = BTreeMap::new();
@@ -113,7 +155,9 @@ pub(crate) fn read(given: Vec<(String, String)>, client_id: &str, notices: &mut 
             return Err(Error::option(shown, *reason));
         }
         if IGNORED.contains(&key.as_str()) {
-            notices.push(format!("option {shown} has no effect: the reader is no member of a group and takes whole ranges"));
+            notices.push(format!(
+                "option {shown} has no effect: the reader is no member of a group and takes whole ranges"
+            ));
             continue;
         }
         if key == "group.id" {
@@ -125,13 +169,22 @@ pub(crate) fn read(given: Vec<(String, String)>, client_id: &str, notices: &mut 
         }
         for (name, value) in translate(&shown, &key, value)? {
             if let Some(other) = typed.insert(name.clone(), shown.clone()) {
-                return Err(Error::option(shown, format!("sets the same as `{other}`; keep one of them")));
+                return Err(Error::option(
+                    shown,
+                    format!("sets the same as `{other}`; keep one of them"),
+                ));
             }
             settings.insert(name, value);
         }
     }
-    if settings.get("bootstrap.servers").is_none_or(|servers| servers.trim().is_empty()) {
-        return Err(Error::option("kafka.bootstrap.servers", "must be specified: host:port, several parted by commas"));
+    if settings
+        .get("bootstrap.servers")
+        .is_none_or(|servers| servers.trim().is_empty())
+    {
+        return Err(Error::option(
+            "kafka.bootstrap.servers",
+            "must be specified: host:port, several parted by commas",
+        ));
     }
     let committed_only = match settings.get("isolation.level").map(String::as_str) {
         None => {
@@ -146,12 +199,18 @@ pub(crate) fn read(given: Vec<(String, String)>, client_id: &str, notices: &mut 
         Some(level) => level == "read_committed",
     };
     check(&settings, &typed)?;
-    Ok(Properties { settings, group, committed_only })
+    Ok(Properties {
+        settings,
+        group,
+        committed_only,
+    })
 }
 
 /// Java's property as librdkafka's; a few become two.
 fn translate(shown: &str, key: &str, value: String) -> Result<Vec<(String, String)>> {
-    let pem = |value: &str| value.to_ascii_lowercase().ends_with(".pem") || value.to_ascii_lowercase().ends_with(".crt");
+    let pem = |value: &str| {
+        value.to_ascii_lowercase().ends_with(".pem") || value.to_ascii_lowercase().ends_with(".crt")
+    };
     let one = |name: &str, value: String| Ok(vec![(name.to_owned(), value)]);
     if let Some((_, name)) = RENAMED.iter().find(|(java, _)| *java == key) {
         return one(name, value);
@@ -166,11 +225,15 @@ fn translate(shown: &str, key: &str, value: String) -> Result<Vec<(String, Strin
         )),
         "ssl.truststore.type" | "ssl.keystore.type" => match value.to_ascii_uppercase().as_str() {
             "PEM" | "PKCS12" => Ok(Vec::new()),
-            _ => Err(Error::option(shown, "must be PEM or PKCS12: a Java key store cannot be read")),
+            _ => Err(Error::option(
+                shown,
+                "must be PEM or PKCS12: a Java key store cannot be read",
+            )),
         },
-        "ssl.keystore.location" if pem(&value) => {
-            Ok(vec![("ssl.certificate.location".to_owned(), value.clone()), ("ssl.key.location".to_owned(), value)])
-        }
+        "ssl.keystore.location" if pem(&value) => Ok(vec![
+            ("ssl.certificate.location".to_owned(), value.clone()),
+            ("ssl.key.location".to_owned(), value),
+        ]),
         "ssl.endpoint.identification.algorithm" if value.is_empty() => one(key, "none".to_owned()),
         _ => one(key, value),
     }
@@ -185,8 +248,13 @@ fn jaas(shown: &str, value: &str) -> Result<Vec<(String, String)>> {
         Some(rest[..rest.find(quote)?].to_owned())
     };
     match (of("username"), of("password")) {
-        (Some(user), Some(password)) if value.contains("PlainLoginModule") || value.contains("ScramLoginModule") => {
-            Ok(vec![("sasl.username".to_owned(), user), ("sasl.password".to_owned(), password)])
+        (Some(user), Some(password))
+            if value.contains("PlainLoginModule") || value.contains("ScramLoginModule") =>
+        {
+            Ok(vec![
+                ("sasl.username".to_owned(), user),
+                ("sasl.password".to_owned(), password),
+            ])
         }
         _ => Err(Error::option(
             shown,
@@ -201,7 +269,9 @@ fn check(settings: &BTreeMap<String, String>, typed: &BTreeMap<String, String>) 
     for (name, value) in settings {
         let mut one = ClientConfig::new();
         one.set(name.as_str(), value.as_str());
-        let Err(error) = one.create_native_config() else { continue };
+        let Err(error) = one.create_native_config() else {
+            continue;
+        };
         let shown = typed.get(name).map_or(name.as_str(), String::as_str);
         let KafkaError::ClientConfig(_, answer, ..) = error else {
             return Err(Error::option(shown, "cannot be used"));
@@ -230,7 +300,9 @@ mod tests {
     fn properties<const N: usize>(given: [(&str, &str); N]) -> Result<(Properties, Vec<String>)> {
         let mut notices = Vec::new();
         let servers = ("bootstrap.servers".to_owned(), "localhost:9092".to_owned());
-        let given = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let given = given
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let read = read(given.chain([servers]).collect(), "client", &mut notices)?;
         Ok((read, notices))
     }
@@ -238,7 +310,11 @@ mod tests {
     #[track_caller]
     fn becomes(java: (&str, &str), ours: (&str, &str)) {
         let (read, _) = properties([java]).expect("valid");
-        assert_eq!(read.settings.get(ours.0).map(String::as_str), Some(ours.1), "{java:?}");
+        assert_eq!(
+            read.settings.get(ours.0).map(String::as_str),
+            Some(ours.1),
+            "{java:?}"
+        );
     }
 
     #[track_caller]
@@ -251,10 +327,19 @@ mod tests {
     #[test]
     fn the_names_of_java_are_mapped() {
         becomes(("fetch.max.wait.ms", "7"), ("fetch.wait.max.ms", "7"));
-        becomes(("max.partition.fetch.bytes", "70000"), ("fetch.message.max.bytes", "70000"));
+        becomes(
+            ("max.partition.fetch.bytes", "70000"),
+            ("fetch.message.max.bytes", "70000"),
+        );
         becomes(("request.timeout.ms", "5000"), ("socket.timeout.ms", "5000"));
-        becomes(("ssl.truststore.location", "/ca.pem"), ("ssl.ca.location", "/ca.pem"));
-        becomes(("ssl.endpoint.identification.algorithm", ""), ("ssl.endpoint.identification.algorithm", "none"));
+        becomes(
+            ("ssl.truststore.location", "/ca.pem"),
+            ("ssl.ca.location", "/ca.pem"),
+        );
+        becomes(
+            ("ssl.endpoint.identification.algorithm", ""),
+            ("ssl.endpoint.identification.algorithm", "none"),
+        );
         becomes(("Client.Id", "me"), ("client.id", "me"));
         let jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"u\" password=\"p w\";";
         becomes(("sasl.jaas.config", jaas), ("sasl.username", "u"));
@@ -266,7 +351,10 @@ mod tests {
         refused([("fetch.mn.bytes", "1")], "did you mean `kafka.fetch.min.bytes`");
         refused([("fetch.min.bytes", "none")], "kafka.fetch.min.bytes");
         refused([("ssl.truststore.location", "/ca.jks")], "keytool");
-        refused([("fetch.max.wait.ms", "1"), ("fetch.wait.max.ms", "2")], "keep one");
+        refused(
+            [("fetch.max.wait.ms", "1"), ("fetch.wait.max.ms", "2")],
+            "keep one",
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Spark's row of a Kafka record, and the arrays that records are copied into.
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StringBuilder, StructArray,
-    TimestampMicrosecondArray,
+    ArrayRef, BinaryBuilder, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StringBuilder,
+    StructArray, TimestampMicrosecondArray,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
@@ -23,7 +23,11 @@ pub(crate) fn schema(headers: bool) -> SchemaRef {
         Field::new("topic", DataType::Utf8, true),
         Field::new("partition", DataType::Int32, true),
         Field::new("offset", DataType::Int64, true),
-        Field::new("timestamp", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true),
+        Field::new(
+            "timestamp",
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            true,
+        ),
         Field::new("timestampType", DataType::Int32, true),
     ];
     if headers {
@@ -34,7 +38,10 @@ pub(crate) fn schema(headers: bool) -> SchemaRef {
 }
 
 fn header_fields() -> Fields {
-    Fields::from(vec![Field::new("key", DataType::Utf8, true), Field::new("value", DataType::Binary, true)])
+    Fields::from(vec![
+        Field::new("key", DataType::Utf8, true),
+        Field::new("value", DataType::Binary, true),
+    ])
 }
 
 /// One record, borrowed from the client.
@@ -194,7 +201,10 @@ impl Headers {
     fn finish(mut self) -> ListArray {
         let entries = StructArray::new(
             header_fields(),
-            vec![Arc::new(self.key.finish()) as ArrayRef, Arc::new(self.value.finish())],
+            vec![
+                Arc::new(self.key.finish()) as ArrayRef,
+                Arc::new(self.value.finish()),
+            ],
             None,
         );
         let mut offsets = Vec::with_capacity(self.ends.len() + 1);
@@ -202,7 +212,12 @@ impl Headers {
         offsets.extend(self.ends);
         let item = Arc::new(Field::new("item", DataType::Struct(header_fields()), true));
         let nulls = NullBuffer::from(self.present);
-        ListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(offsets)), Arc::new(entries), Some(nulls))
+        ListArray::new(
+            item,
+            OffsetBuffer::new(ScalarBuffer::from(offsets)),
+            Arc::new(entries),
+            Some(nulls),
+        )
     }
 }
 
@@ -222,7 +237,11 @@ fn topics(runs: &[(Arc<str>, i32, usize)]) -> StringArray {
         }
         start = *end;
     }
-    StringArray::new(OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(text), None)
+    StringArray::new(
+        OffsetBuffer::new(ScalarBuffer::from(offsets)),
+        Buffer::from_vec(text),
+        None,
+    )
 }
 
 fn partitions(runs: &[(Arc<str>, i32, usize)]) -> Int32Array {
@@ -240,7 +259,13 @@ mod tests {
     use arrow::datatypes::Int32Type;
 
     fn record(offset: i64, value: Option<&[u8]>) -> Record<'_> {
-        Record { key: None, value, offset, millis: 5, timestamp_type: 0 }
+        Record {
+            key: None,
+            value,
+            offset,
+            millis: 5,
+            timestamp_type: 0,
+        }
     }
 
     #[test]
@@ -269,7 +294,16 @@ mod tests {
         rows.push(&record(0, None)).ok().expect("fits");
         rows.headers(std::iter::empty());
         rows.push(&record(1, None)).ok().expect("fits");
-        let pair = [Header { key: b"a", value: Some(b"1") }, Header { key: b"a", value: None }];
+        let pair = [
+            Header {
+                key: b"a",
+                value: Some(b"1"),
+            },
+            Header {
+                key: b"a",
+                value: None,
+            },
+        ];
         rows.headers(pair.into_iter());
         rows.end_run(&topic, 0);
         let batch = rows.finish().expect("fits");
@@ -277,14 +311,25 @@ mod tests {
         assert!(headers.is_null(0));
         let entries = headers.value(1);
         let entries = entries.as_struct();
-        assert_eq!(entries.column(0).as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["a", "a"]);
+        assert_eq!(
+            entries
+                .column(0)
+                .as_string::<i32>()
+                .iter()
+                .flatten()
+                .collect::<Vec<_>>(),
+            ["a", "a"]
+        );
         assert!(entries.column(1).is_null(1) && entries.column(1).is_valid(0));
     }
 
     #[test]
     fn a_time_beyond_microseconds_is_refused() {
         let mut rows = Rows::new(schema(false));
-        let late = Record { millis: i64::MAX / 10, ..record(0, None) };
+        let late = Record {
+            millis: i64::MAX / 10,
+            ..record(0, None)
+        };
         assert!(rows.push(&late).is_err());
     }
 }

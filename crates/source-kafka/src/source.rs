@@ -3,8 +3,8 @@
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use baton_core::{
-    Admission, BatchStream, Claimant, Clock, ErrorKind, Fault, Offset, OpenContext, OptionMap, PartitionOffsets,
-    PartitionRange, Source, SourceContext, SourceFormat, SourcePlan, TokioClock,
+    Admission, BatchStream, Claimant, Clock, ErrorKind, Fault, Offset, OpenContext, OptionMap,
+    PartitionOffsets, PartitionRange, Source, SourceContext, SourceFormat, SourcePlan, TokioClock,
 };
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -46,7 +46,13 @@ impl SourceFormat for Format {
         let options = Options::read(context, options)?;
         let schema = rows::schema(options.headers);
         let clock = Arc::new(TokioClock::start());
-        Ok(Box::new(Kafka { options, schema, clock, open: OnceLock::new(), idle: Mutex::default() }))
+        Ok(Box::new(Kafka {
+            options,
+            schema,
+            clock,
+            open: OnceLock::new(),
+            idle: Mutex::default(),
+        }))
     }
 }
 
@@ -72,13 +78,17 @@ struct Idle {
 
 impl Kafka {
     fn opened(&self) -> Result<&Open> {
-        self.open.get().ok_or_else(|| Error::bug("the source is used before it is open"))
+        self.open
+            .get()
+            .ok_or_else(|| Error::bug("the source is used before it is open"))
     }
 
     /// Which partitions exist.
     async fn find(&self, control: &Arc<Control>, patience: Duration) -> Result<Found> {
         let strategy = self.options.strategy.clone();
-        control.blocking(move |control, _| control.find(&strategy, patience)).await
+        control
+            .blocking(move |control, _| control.find(&strategy, patience))
+            .await
     }
 
     /// The same, waiting for a broker at most this long.
@@ -107,7 +117,10 @@ impl Kafka {
                 .blocking(move |control, given_up| {
                     let found = control.find(&strategy, PATIENCE)?;
                     let latest = control.all_at(found.partitions, Offset::LATEST, given_up)?;
-                    let mut facts = Facts { latest, ..Facts::default() };
+                    let mut facts = Facts {
+                        latest,
+                        ..Facts::default()
+                    };
                     let starts: Vec<_> = facts.open_starts(&from_here).collect();
                     facts.earliest = control.all_at(starts, Offset::EARLIEST, given_up)?;
                     Ok(facts)
@@ -124,9 +137,9 @@ impl Kafka {
     /// Whether a look at `from` found nothing a moment ago, and nothing has come in since.
     fn is_idle_at(&self, from: &PartitionOffsets, open: &Open) -> bool {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = idle
-            .as_ref()
-            .is_some_and(|idle| idle.at == *from && self.clock.elapsed().saturating_sub(idle.since) < LOOK_EVERY);
+        let recent = idle.as_ref().is_some_and(|idle| {
+            idle.at == *from && self.clock.elapsed().saturating_sub(idle.since) < LOOK_EVERY
+        });
         recent && open.fetcher.is_quiet(from)
     }
 
@@ -155,7 +168,10 @@ impl Source for Kafka {
         let found = self.reach(&control, context.start_timeout).await?;
         found.complain(control.address())?;
         if found.partitions.is_empty() {
-            tracing::warn!(source = self.description(), "no topic matches yet; topics that come are read");
+            tracing::warn!(
+                source = self.description(),
+                "no topic matches yet; topics that come are read"
+            );
         }
         let fetcher = Librdkafka::new(
             Arc::clone(&control),
@@ -163,7 +179,10 @@ impl Source for Kafka {
             self.options.fail_on_data_loss,
             Arc::clone(&self.clock),
         );
-        let open = Open { control, fetcher: Box::new(fetcher) };
+        let open = Open {
+            control,
+            fetcher: Box::new(fetcher),
+        };
         // Opened before: what is there serves as well.
         drop(self.open.set(open));
         Ok(())
@@ -194,7 +213,9 @@ impl Source for Kafka {
 
     async fn claim(&self, claimant: &Claimant) -> Result<(), Fault> {
         let open = self.opened()?;
-        let Some(group) = self.options.properties.group().map(str::to_owned) else { return Ok(()) };
+        let Some(group) = self.options.properties.group().map(str::to_owned) else {
+            return Ok(());
+        };
         let found = self.find(&open.control, PATIENCE).await?;
         let claimant = claimant.clone();
         let claimed = open.control.blocking(move |control, given_up| {
@@ -212,8 +233,10 @@ impl Source for Kafka {
         }
         self.set_idle_at(None);
         let facts = self.look(&open.control, from).await?;
-        let rules =
-            Rules { limit: self.options.limit, fail_on_data_loss: self.options.fail_on_data_loss };
+        let rules = Rules {
+            limit: self.options.limit,
+            fail_on_data_loss: self.options.fail_on_data_loss,
+        };
         let plan = decide(from, &facts, admission, rules)?;
         if plan.latest == *from {
             // With the fetch under way, news tells itself.
@@ -241,7 +264,9 @@ impl Source for Kafka {
 
     async fn publish(&self, claimant: &Claimant, until: &PartitionOffsets) -> Result<(), Fault> {
         let open = self.opened()?;
-        let Some(group) = self.options.properties.group().map(str::to_owned) else { return Ok(()) };
+        let Some(group) = self.options.properties.group().map(str::to_owned) else {
+            return Ok(());
+        };
         let (claimant, until) = (claimant.clone(), until.clone());
         let published = open
             .control
@@ -254,15 +279,22 @@ impl Source for Kafka {
 fn check_range(start: &PartitionOffsets, first: &PartitionOffsets, end: &PartitionOffsets) -> Result<()> {
     const GO_ON: &str = "or set failOnDataLoss = false to start at the nearest offset there is";
     for (partition, at) in start.iter() {
-        let (first, end) = (first.of(&partition).unwrap_or_default(), end.of(&partition).unwrap_or_default());
+        let (first, end) = (
+            first.of(&partition).unwrap_or_default(),
+            end.of(&partition).unwrap_or_default(),
+        );
         let wrong = if at > end {
             format!("gives {at} for {partition}, which ends at {end}; give {end} at most (-1 means latest)")
         } else if at < first {
-            format!("gives {at} for {partition}, whose first record left is {first}; give {first} or more (-2 means earliest)")
+            format!(
+                "gives {at} for {partition}, whose first record left is {first}; give {first} or more (-2 means earliest)"
+            )
         } else {
             continue;
         };
-        return Err(Error::StartingOffsets { reason: format!("{wrong}, {GO_ON}") });
+        return Err(Error::StartingOffsets {
+            reason: format!("{wrong}, {GO_ON}"),
+        });
     }
     Ok(())
 }

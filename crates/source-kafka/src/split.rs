@@ -10,8 +10,14 @@ use baton_core::{Offset, PartitionOffsets, TopicPartition};
 ///
 /// Partitions of `latest` that `from` lacks, or that lie behind it, end at `latest`.
 pub(crate) fn split(from: &PartitionOffsets, latest: &PartitionOffsets, limit: u64) -> PartitionOffsets {
-    let size = |partition: &TopicPartition, end: Offset| from.of(partition).map_or(0, |begin| end.0.saturating_sub(begin.0));
-    let total: f64 = latest.iter().map(|(partition, end)| size(&partition, end).max(0) as f64).sum();
+    let size = |partition: &TopicPartition, end: Offset| {
+        from.of(partition)
+            .map_or(0, |begin| end.0.saturating_sub(begin.0))
+    };
+    let total: f64 = latest
+        .iter()
+        .map(|(partition, end)| size(&partition, end).max(0) as f64)
+        .sum();
     if total < 1.0 {
         return latest.clone();
     }
@@ -19,7 +25,9 @@ pub(crate) fn split(from: &PartitionOffsets, latest: &PartitionOffsets, limit: u
         .iter()
         .map(|(partition, end)| {
             let size = size(&partition, end);
-            let Some(begin) = from.of(&partition).filter(|_| size > 0) else { return (partition, end) };
+            let Some(begin) = from.of(&partition).filter(|_| size > 0) else {
+                return (partition, end);
+            };
             let share = limit as f64 * (size as f64 / total);
             let share = if share < 1.0 { share.ceil() } else { share.floor() };
             (partition, Offset(begin.0.saturating_add(share as i64).min(end.0)))
@@ -33,7 +41,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn offsets(of: impl IntoIterator<Item = i64>) -> PartitionOffsets {
-        (0..).zip(of).map(|(number, at)| (TopicPartition::new("t", number), Offset(at))).collect()
+        (0..)
+            .zip(of)
+            .map(|(number, at)| (TopicPartition::new("t", number), Offset(at)))
+            .collect()
     }
 
     #[track_caller]

@@ -19,7 +19,12 @@ const GO_ON: (&str, &str) = ("failOnDataLoss", "false");
 /// What a batch that starts at `from` takes.
 async fn plan(source: &dyn Source, from: &PartitionOffsets) -> (Vec<PartitionRange>, PartitionOffsets) {
     let plan = source.plan(from, &Admission::default()).await.expect("a plan");
-    (plan.from.ranges_until(&plan.until).expect("a plan ends behind its start"), plan.until)
+    (
+        plan.from
+            .ranges_until(&plan.until)
+            .expect("a plan ends behind its start"),
+        plan.until,
+    )
 }
 
 /// Everything from the first record, batch after batch.
@@ -37,12 +42,17 @@ async fn drain(source: &dyn Source) -> Vec<Row> {
 }
 
 fn values(rows: &[Row]) -> Vec<usize> {
-    rows.iter().map(|row| row.value.as_deref().expect("a value").parse().expect("a number")).collect()
+    rows.iter()
+        .map(|row| row.value.as_deref().expect("a value").parse().expect("a number"))
+        .collect()
 }
 
 fn send(kafka: &baton_testkit::Kafka, topic: &str, partition: i32, numbers: std::ops::Range<usize>) {
     let texts: Vec<String> = numbers.map(|number| number.to_string()).collect();
-    let records: Vec<_> = texts.iter().map(|text| Record::value(partition, text.as_bytes())).collect();
+    let records: Vec<_> = texts
+        .iter()
+        .map(|text| Record::value(partition, text.as_bytes()))
+        .collect();
     kafka.send(topic, &records).expect("stored");
 }
 
@@ -55,38 +65,68 @@ async fn batches_of_a_compacted_topic_end_where_they_were_planned() {
     let (mut sent, before) = (0, now());
     let all = loop {
         // Each round ends a segment, so that the ones before may be cleaned.
-        let texts: Vec<(String, String)> = (sent..sent + 300).map(|n| (format!("k{}", n % 7), n.to_string())).collect();
+        let texts: Vec<(String, String)> = (sent..sent + 300)
+            .map(|n| (format!("k{}", n % 7), n.to_string()))
+            .collect();
         let records: Vec<_> = texts
             .iter()
-            .map(|(key, value)| Record { partition: 0, key: Some(key.as_bytes()), value: Some(value.as_bytes()) })
+            .map(|(key, value)| Record {
+                partition: 0,
+                key: Some(key.as_bytes()),
+                value: Some(value.as_bytes()),
+            })
             .collect();
         kafka.send(&topic, &records).expect("stored");
         sent += 300;
         pause(Duration::from_millis(150));
-        let read = rows(source.as_ref(), &ranges(&[(&topic, 0, 0, sent)])).await.expect("read");
+        let read = rows(source.as_ref(), &ranges(&[(&topic, 0, 0, sent)]))
+            .await
+            .expect("read");
         if sent >= 900 && read.len() < 500 {
             break read;
         }
-        assert!(before.elapsed() < BOUND, "Kafka has not cleaned: {} of {sent}", read.len());
+        assert!(
+            before.elapsed() < BOUND,
+            "Kafka has not cleaned: {} of {sent}",
+            read.len()
+        );
     };
     let keys: BTreeSet<_> = all.iter().map(|row| row.key.clone()).collect();
     assert_eq!(keys.len(), 7, "the newest of each key is there");
     // Any cut into batches gives the same rows, wherever the ends fall.
     for limit in ["97", "1000"] {
-        let options = [("subscribe", topic.as_str()), EARLIEST, ("maxOffsetsPerTrigger", limit)];
+        let options = [
+            ("subscribe", topic.as_str()),
+            EARLIEST,
+            ("maxOffsetsPerTrigger", limit),
+        ];
         let source = open(kafka.address(), &options).await;
         let start = source.start().await.expect("a start");
-        assert_eq!(start.get(&topic, 0), Some(Offset(0)), "cleaning does not move the start");
+        assert_eq!(
+            start.get(&topic, 0),
+            Some(Offset(0)),
+            "cleaning does not move the start"
+        );
         let read = drain(source.as_ref()).await;
         let newest: BTreeSet<_> = all.iter().rev().take(7).map(|row| row.offset).collect();
-        assert!(newest.iter().all(|offset| read.iter().any(|row| row.offset == *offset)), "limit {limit}");
-        assert!(read.windows(2).all(|pair| pair[0].offset < pair[1].offset), "limit {limit}: each once, in order");
+        assert!(
+            newest
+                .iter()
+                .all(|offset| read.iter().any(|row| row.offset == *offset)),
+            "limit {limit}"
+        );
+        assert!(
+            read.windows(2).all(|pair| pair[0].offset < pair[1].offset),
+            "limit {limit}: each once, in order"
+        );
     }
 }
 
 #[tokio::test]
 async fn aborted_records_are_hidden_and_control_records_end_a_batch_like_any_other() {
-    let Some(kafka) = broker("transactions") else { return };
+    let Some(kafka) = broker("transactions") else {
+        return;
+    };
     let topic = unique("transactions");
     apart(|| kafka.create_topic(&topic, 1)).expect("made");
     let producer = transactional(&kafka);
@@ -100,20 +140,44 @@ async fn aborted_records_are_hidden_and_control_records_end_a_batch_like_any_oth
     let source = open(kafka.address(), &[("subscribe", &topic), EARLIEST]).await;
     let start = source.start().await.expect("a start");
     let (planned, end) = plan(source.as_ref(), &start).await;
-    assert_eq!(end.get(&topic, 0), Some(Offset(68)), "65 records and 3 control records");
+    assert_eq!(
+        end.get(&topic, 0),
+        Some(Offset(68)),
+        "65 records and 3 control records"
+    );
     let committed: Vec<usize> = (0..10).chain(60..65).collect();
-    assert_eq!(values(&rows(source.as_ref(), &planned).await.expect("read")), committed);
+    assert_eq!(
+        values(&rows(source.as_ref(), &planned).await.expect("read")),
+        committed
+    );
     // Ends on, before and behind a control record, and inside the aborted part.
-    for (from, until, wanted) in [(0, 11, 10), (0, 10, 10), (10, 11, 0), (11, 30, 0), (30, 62, 0), (62, 68, 5), (67, 68, 0)] {
+    for (from, until, wanted) in [
+        (0, 11, 10),
+        (0, 10, 10),
+        (10, 11, 0),
+        (11, 30, 0),
+        (30, 62, 0),
+        (62, 68, 5),
+        (67, 68, 0),
+    ] {
         let before = now();
-        let read = rows(source.as_ref(), &ranges(&[(&topic, 0, from, until)])).await.expect("read");
+        let read = rows(source.as_ref(), &ranges(&[(&topic, 0, from, until)]))
+            .await
+            .expect("read");
         assert_eq!(read.len(), wanted, "{from}..{until}");
-        assert!(before.elapsed() < Duration::from_secs(3), "{from}..{until} took {:?}", before.elapsed());
+        assert!(
+            before.elapsed() < Duration::from_secs(3),
+            "{from}..{until} took {:?}",
+            before.elapsed()
+        );
     }
 
     put(&producer, &topic, 65..70);
     let (planned, _) = plan(source.as_ref(), &end).await;
-    assert!(planned.is_empty(), "an open transaction is not there yet: {planned:?}");
+    assert!(
+        planned.is_empty(),
+        "an open transaction is not there yet: {planned:?}"
+    );
     abort(&producer);
     let before = now();
     let (planned, until) = loop {
@@ -123,12 +187,23 @@ async fn aborted_records_are_hidden_and_control_records_end_a_batch_like_any_oth
         }
         assert!(before.elapsed() < BOUND, "the end of the transaction is not seen");
     };
-    assert!(rows(source.as_ref(), &planned).await.expect("read").is_empty(), "a batch of nothing");
+    assert!(
+        rows(source.as_ref(), &planned).await.expect("read").is_empty(),
+        "a batch of nothing"
+    );
     assert_eq!(until.get(&topic, 0), Some(Offset(74)));
 
-    let options = [("subscribe", topic.as_str()), EARLIEST, ("kafka.isolation.level", "read_uncommitted")];
+    let options = [
+        ("subscribe", topic.as_str()),
+        EARLIEST,
+        ("kafka.isolation.level", "read_uncommitted"),
+    ];
     let source = open(kafka.address(), &options).await;
-    assert_eq!(values(&drain(source.as_ref()).await), (0..70).collect::<Vec<_>>(), "Spark's default");
+    assert_eq!(
+        values(&drain(source.as_ref()).await),
+        (0..70).collect::<Vec<_>>(),
+        "Spark's default"
+    );
 }
 
 #[tokio::test]
@@ -137,25 +212,54 @@ async fn a_group_names_one_checkpoint() {
     let (topic, group) = (unique("group"), unique("g"));
     apart(|| kafka.create_topic(&topic, 1)).expect("made");
     send(&kafka, &topic, 0, 0..5);
-    let source = open(kafka.address(), &[("subscribe", &topic), ("kafka.group.id", &group)]).await;
-    let at = |offset| PartitionOffsets::from_iter([(baton_core::TopicPartition::new(topic.as_str(), 0), Offset(offset))]);
+    let source = open(
+        kafka.address(),
+        &[("subscribe", &topic), ("kafka.group.id", &group)],
+    )
+    .await;
+    let at = |offset| {
+        PartitionOffsets::from_iter([(baton_core::TopicPartition::new(topic.as_str(), 0), Offset(offset))])
+    };
     source.claim(&claimant(1, false)).await.expect("nobody's");
-    source.publish(&claimant(1, false), &at(3)).await.expect("published");
+    source
+        .publish(&claimant(1, false), &at(3))
+        .await
+        .expect("published");
     let (offset, mark) = lab::committed(&kafka, &group, &topic);
-    assert_eq!(offset, rdkafka::Offset::Offset(3), "Kafka's tools see the position");
+    assert_eq!(
+        offset,
+        rdkafka::Offset::Offset(3),
+        "Kafka's tools see the position"
+    );
     assert!(mark.contains("job-1"), "{mark}");
 
     source.claim(&claimant(1, false)).await.expect("its own");
     let fault = source.claim(&claimant(2, false)).await.expect_err("another's");
     assert_eq!((fault.kind, fault.code), (ErrorKind::Held, "E0206"), "{fault}");
-    for part in [group.as_str(), "job-1", "--claim-group", "same checkpointLocation", "another kafka.group.id"] {
+    for part in [
+        group.as_str(),
+        "job-1",
+        "--claim-group",
+        "same checkpointLocation",
+        "another kafka.group.id",
+    ] {
         assert!(fault.to_string().contains(part), "`{fault}` lacks `{part}`");
     }
     source.claim(&claimant(2, true)).await.expect("overruled");
-    assert_eq!(lab::committed(&kafka, &group, &topic).0, rdkafka::Offset::Offset(3), "a claim moves no offset");
-    let fault = source.publish(&claimant(1, false), &at(5)).await.expect_err("no longer its own");
+    assert_eq!(
+        lab::committed(&kafka, &group, &topic).0,
+        rdkafka::Offset::Offset(3),
+        "a claim moves no offset"
+    );
+    let fault = source
+        .publish(&claimant(1, false), &at(5))
+        .await
+        .expect_err("no longer its own");
     assert_eq!(fault.kind, ErrorKind::Held, "{fault}");
-    source.publish(&claimant(2, false), &at(4)).await.expect("published");
+    source
+        .publish(&claimant(2, false), &at(4))
+        .await
+        .expect("published");
 }
 
 #[tokio::test]
@@ -164,7 +268,11 @@ async fn a_group_with_live_members_is_refused() {
     let (topic, group) = (unique("members"), unique("g"));
     apart(|| kafka.create_topic(&topic, 1)).expect("made");
     let member = lab::member(&kafka, &group, &topic);
-    let source = open(kafka.address(), &[("subscribe", &topic), ("kafka.group.id", &group)]).await;
+    let source = open(
+        kafka.address(),
+        &[("subscribe", &topic), ("kafka.group.id", &group)],
+    )
+    .await;
     let fault = source.claim(&claimant(1, false)).await.expect_err("in use");
     assert_eq!((fault.kind, fault.code), (ErrorKind::Failed, "E0207"), "{fault}");
     drop(member);
@@ -186,35 +294,67 @@ async fn records_that_aged_out_end_the_query_or_become_a_gap() {
     let fault = rows(strict.as_ref(), &planned).await.expect_err("lost");
     assert_eq!((fault.kind, fault.code), (ErrorKind::Failed, "E0205"), "{fault}");
     assert!(fault.to_string().contains("0 to 1499"), "{fault}");
-    assert_eq!(values(&rows(lenient.as_ref(), &planned).await.expect("read")), (1_500..2_000).collect::<Vec<_>>());
+    assert_eq!(
+        values(&rows(lenient.as_ref(), &planned).await.expect("read")),
+        (1_500..2_000).collect::<Vec<_>>()
+    );
     let gone = ranges(&[(&topic, 0, 0, 1_000)]);
-    assert!(rows(lenient.as_ref(), &gone).await.expect("read").is_empty(), "all of the range is gone");
+    assert!(
+        rows(lenient.as_ref(), &gone).await.expect("read").is_empty(),
+        "all of the range is gone"
+    );
 
     // Planned after.
-    let fault = strict.plan(&start, &Admission::default()).await.expect_err("lost");
+    let fault = strict
+        .plan(&start, &Admission::default())
+        .await
+        .expect_err("lost");
     assert_eq!(fault.code, "E0205", "{fault}");
     let plan = lenient.plan(&start, &Admission::default()).await.expect("a plan");
-    assert_eq!((plan.from.get(&topic, 0), plan.gaps.len()), (Some(Offset(1_500)), 1));
+    assert_eq!(
+        (plan.from.get(&topic, 0), plan.gaps.len()),
+        (Some(Offset(1_500)), 1)
+    );
     assert_eq!(plan.gaps[0].lost.range.len(), 1_500);
 
     let early = format!(r#"{{"{topic}":{{"0":7}}}}"#);
-    let source = open(kafka.address(), &[("subscribe", &topic), ("startingOffsets", &early)]).await;
+    let source = open(
+        kafka.address(),
+        &[("subscribe", &topic), ("startingOffsets", &early)],
+    )
+    .await;
     let fault = source.start().await.expect_err("before the first record");
-    assert!(fault.code == "E0204" && fault.to_string().contains("first record left is 1500"), "{fault}");
+    assert!(
+        fault.code == "E0204" && fault.to_string().contains("first record left is 1500"),
+        "{fault}"
+    );
 }
 
 #[tokio::test]
 async fn a_new_partition_is_read_from_its_first_record_also_under_latest() {
-    let Some(kafka) = broker("new partition") else { return };
+    let Some(kafka) = broker("new partition") else {
+        return;
+    };
     let topic = unique("grown");
     apart(|| kafka.create_topic(&topic, 1)).expect("made");
-    let source = open(kafka.address(), &[("subscribe", &topic), ("startingOffsets", "latest")]).await;
+    let source = open(
+        kafka.address(),
+        &[("subscribe", &topic), ("startingOffsets", "latest")],
+    )
+    .await;
     let start = source.start().await.expect("a start");
     let (none, _) = plan(source.as_ref(), &start).await;
     assert!(none.is_empty());
     apart(|| kafka.grow_topic(&topic, 2)).expect("grown");
     let before = now();
-    while source.plan(&start, &Admission::default()).await.expect("a plan").until.len() < 2 {
+    while source
+        .plan(&start, &Admission::default())
+        .await
+        .expect("a plan")
+        .until
+        .len()
+        < 2
+    {
         assert!(before.elapsed() < BOUND, "the new partition is not seen");
     }
     send(&kafka, &topic, 1, 0..100);
@@ -228,7 +368,10 @@ async fn a_new_partition_is_read_from_its_first_record_also_under_latest() {
             }
             assert!(before.elapsed() < BOUND, "its records are not seen");
         };
-        assert_eq!(values(&rows(source.as_ref(), &planned).await.expect("read")), (0..100).collect::<Vec<_>>());
+        assert_eq!(
+            values(&rows(source.as_ref(), &planned).await.expect("read")),
+            (0..100).collect::<Vec<_>>()
+        );
     }
 }
 
@@ -253,17 +396,29 @@ async fn a_deleted_topic_and_one_made_again_are_told_from_a_quiet_one() {
             Err(fault) => break fault,
         }
     };
-    assert!(fault.code == "E0205" && fault.to_string().contains("no longer exists"), "{fault}");
+    assert!(
+        fault.code == "E0205" && fault.to_string().contains("no longer exists"),
+        "{fault}"
+    );
 
     apart(|| kafka.create_topic(&topic, 1)).expect("made again");
     send(&kafka, &topic, 0, 0..10);
-    let fault = strict.plan(&at, &Admission::default()).await.expect_err("shorter than it was");
-    assert!(fault.code == "E0205" && fault.to_string().contains("ends at 10, before 100"), "{fault}");
+    let fault = strict
+        .plan(&at, &Admission::default())
+        .await
+        .expect_err("shorter than it was");
+    assert!(
+        fault.code == "E0205" && fault.to_string().contains("ends at 10, before 100"),
+        "{fault}"
+    );
     let plan = lenient.plan(&at, &Admission::default()).await.expect("a plan");
     assert_eq!((plan.from.get(&topic, 0), plan.gaps.len()), (Some(Offset(10)), 1));
     send(&kafka, &topic, 0, 10..20);
     let (planned, _) = self::plan(lenient.as_ref(), &plan.until).await;
-    assert_eq!(values(&rows(lenient.as_ref(), &planned).await.expect("read")), (10..20).collect::<Vec<_>>());
+    assert_eq!(
+        values(&rows(lenient.as_ref(), &planned).await.expect("read")),
+        (10..20).collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
@@ -293,7 +448,11 @@ async fn a_source_outlives_its_brokers_outages() {
         if let Err(fault) = rows(source.as_ref(), &planned).await {
             assert_eq!(fault.kind, ErrorKind::Unavailable, "{fault}");
         }
-        assert!(before.elapsed() < Duration::from_secs(30), "took {:?}", before.elapsed());
+        assert!(
+            before.elapsed() < Duration::from_secs(30),
+            "took {:?}",
+            before.elapsed()
+        );
         private.restore().expect("back");
         let before = now();
         let read = loop {
@@ -303,7 +462,10 @@ async fn a_source_outlives_its_brokers_outages() {
             }
             assert!(before.elapsed() < BOUND, "nothing is read after the outage");
         };
-        assert_eq!(values(&read), (round * 100..round * 100 + 100).collect::<Vec<_>>());
+        assert_eq!(
+            values(&read),
+            (round * 100..round * 100 + 100).collect::<Vec<_>>()
+        );
         at = until;
     }
 }

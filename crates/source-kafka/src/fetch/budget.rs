@@ -46,7 +46,10 @@ mod tests {
             let budget = Budget::for_partitions(partitions);
             let messages = budget.messages * 400 + budget.fetch_bytes * 4;
             let bytes = budget.kilobytes * 1_000 + budget.fetch_bytes;
-            assert!(messages.max(bytes) * partitions < 650 << 20, "{partitions}: {budget:?}");
+            assert!(
+                messages.max(bytes) * partitions < 650 << 20,
+                "{partitions}: {budget:?}"
+            );
         }
     }
 

@@ -47,7 +47,13 @@ impl Librdkafka {
         fail_on_data_loss: bool,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { control, properties, fail_on_data_loss, clock, open: Arc::default() }
+        Self {
+            control,
+            properties,
+            fail_on_data_loss,
+            clock,
+            open: Arc::default(),
+        }
     }
 
     fn connect(properties: &Properties, budget: Budget) -> Result<Arc<Client>> {
@@ -72,13 +78,19 @@ impl Librdkafka {
         partitions: impl Iterator<Item = &'a TopicPartition>,
     ) -> Result<Vec<SharedLane>> {
         let partitions: Vec<_> = partitions.collect();
-        let new = partitions.iter().filter(|p| open.as_ref().is_none_or(|open| !open.lanes.contains_key(**p)));
+        let new = partitions
+            .iter()
+            .filter(|p| open.as_ref().is_none_or(|open| !open.lanes.contains_key(**p)));
         let count = open.as_ref().map_or(0, |open| open.lanes.len()) + new.count();
         if open.as_ref().is_none_or(|open| !open.budget.serves(count)) {
             let budget = Budget::for_partitions(count);
             let client = Self::connect(properties, budget)?;
             // Streams that still read keep the old client until they end.
-            *open = Some(Open { lanes: BTreeMap::new(), budget, client });
+            *open = Some(Open {
+                lanes: BTreeMap::new(),
+                budget,
+                client,
+            });
         }
         let Open { lanes, client, .. } = open.as_mut().expect("made just now");
         partitions
@@ -106,7 +118,10 @@ fn settings(budget: Budget) -> Vec<(&'static str, String)> {
         // How long a fetch waits for data at the broker; a new start of another partition waits behind it.
         ("fetch.wait.max.ms", "100".to_owned()),
         ("fetch.message.max.bytes", budget.fetch_bytes.to_string()),
-        ("fetch.max.bytes", (budget.fetch_bytes * budget.partitions).max(1 << 20).to_string()),
+        (
+            "fetch.max.bytes",
+            (budget.fetch_bytes * budget.partitions).max(1 << 20).to_string(),
+        ),
         ("queued.min.messages", budget.messages.to_string()),
         ("queued.max.messages.kbytes", budget.kilobytes.to_string()),
         ("reconnect.backoff.ms", "50".to_owned()),
@@ -148,9 +163,12 @@ impl Fetcher for Librdkafka {
                 for lane in &lanes {
                     // One being read is left alone.
                     let Ok(mut lane) = lane.try_lock() else { continue };
-                    let Some(offset) = at.of(lane.partition()) else { continue };
+                    let Some(offset) = at.of(lane.partition()) else {
+                        continue;
+                    };
                     let partition = lane.partition().clone();
-                    lane.go_to(offset.0).map_err(|failure| cannot_fetch(control.address(), &partition, &failure))?;
+                    lane.go_to(offset.0)
+                        .map_err(|failure| cannot_fetch(control.address(), &partition, &failure))?;
                 }
                 Ok(())
             })
@@ -158,23 +176,39 @@ impl Fetcher for Librdkafka {
     }
 
     fn is_quiet(&self, at: &PartitionOffsets) -> bool {
-        let Ok(open) = self.open.try_lock() else { return false };
+        let Ok(open) = self.open.try_lock() else {
+            return false;
+        };
         let Some(open) = open.as_ref() else { return false };
         open.lanes.len() == at.len()
             && at.iter().all(|(partition, offset)| {
-                let Some(lane) = open.lanes.get(&partition) else { return false };
+                let Some(lane) = open.lanes.get(&partition) else {
+                    return false;
+                };
                 // Held by a stream as well: it is being read.
                 Arc::strong_count(lane) == 1 && locked(lane).is_quiet_at(offset.0)
             })
     }
 
-    fn read(&self, ranges: &[PartitionRange], streams: usize, schema: &SchemaRef) -> Result<Vec<BatchStream>> {
+    fn read(
+        &self,
+        ranges: &[PartitionRange],
+        streams: usize,
+        schema: &SchemaRef,
+    ) -> Result<Vec<BatchStream>> {
         let lanes = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            Self::lanes(&self.properties, &mut open, ranges.iter().map(|range| &range.partition))?
+            Self::lanes(
+                &self.properties,
+                &mut open,
+                ranges.iter().map(|range| &range.partition),
+            )?
         };
-        let mut parts: Vec<Part> =
-            ranges.iter().zip(lanes).map(|(range, lane)| Part::new(lane, range.range)).collect();
+        let mut parts: Vec<Part> = ranges
+            .iter()
+            .zip(lanes)
+            .map(|(range, lane)| Part::new(lane, range.range))
+            .collect();
         // The largest first, each to the stream that has least.
         parts.sort_by_key(|part| std::cmp::Reverse(part.range().len()));
         let count = streams.clamp(1, parts.len().max(1));
@@ -196,7 +230,10 @@ impl Fetcher for Librdkafka {
                     self.fail_on_data_loss,
                     Arc::clone(&self.clock),
                 );
-                reading.into_stream().map(|batch| batch.map_err(Into::into)).boxed()
+                reading
+                    .into_stream()
+                    .map(|batch| batch.map_err(Into::into))
+                    .boxed()
             })
             .collect())
     }

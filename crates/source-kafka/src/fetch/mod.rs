@@ -34,5 +34,6 @@ pub(crate) trait Fetcher: Send + Sync {
     fn is_quiet(&self, at: &PartitionOffsets) -> bool;
 
     /// Opens the ranges as at most `streams` streams.
-    fn read(&self, ranges: &[PartitionRange], streams: usize, schema: &SchemaRef) -> Result<Vec<BatchStream>>;
+    fn read(&self, ranges: &[PartitionRange], streams: usize, schema: &SchemaRef)
+    -> Result<Vec<BatchStream>>;
 }

@@ -33,7 +33,11 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) const fn new(lane: SharedLane, range: OffsetRange) -> Self {
-        Self { lane, range, done: false }
+        Self {
+            lane,
+            range,
+            done: false,
+        }
     }
 
     pub(super) const fn range(&self) -> OffsetRange {
@@ -64,7 +68,17 @@ impl Reading {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let rows = Rows::new(schema);
-        Self { parts, turn: 0, rows, control, fail_on_data_loss, clock, placed: false, silent: 0, begun_anew: 0 }
+        Self {
+            parts,
+            turn: 0,
+            rows,
+            control,
+            fail_on_data_loss,
+            clock,
+            placed: false,
+            silent: 0,
+            begun_anew: 0,
+        }
     }
 
     /// The stream; it ends after its first failure.
@@ -81,7 +95,8 @@ impl Reading {
 
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if !self.placed {
-            self.place(self.parts.iter().map(|part| part.range.from().0).collect()).await?;
+            self.place(self.parts.iter().map(|part| part.range.from().0).collect())
+                .await?;
             self.placed = true;
         }
         loop {
@@ -141,7 +156,8 @@ impl Reading {
                 for (lane, from) in astray {
                     let mut lane = locked(&lane);
                     let partition = lane.partition().clone();
-                    lane.go_to(from).map_err(|failure| cannot_fetch(control.address(), &partition, &failure))?;
+                    lane.go_to(from)
+                        .map_err(|failure| cannot_fetch(control.address(), &partition, &failure))?;
                 }
                 Ok(())
             })
@@ -179,8 +195,10 @@ impl Reading {
             .map(|part| locked(&part.lane).partition().clone())
             .collect();
         let asked = waiting.clone();
-        let answer =
-            self.control.blocking(move |control, given_up| control.all_at(asked, Offset::LATEST, given_up)).await;
+        let answer = self
+            .control
+            .blocking(move |control, given_up| control.all_at(asked, Offset::LATEST, given_up))
+            .await;
         if let Err(error) = answer {
             self.forget();
             return Err(error);
@@ -188,8 +206,11 @@ impl Reading {
         if self.silent == SPELLS {
             tracing::warn!(partition = %waiting[0], "nothing is read although Kafka answers: reading is begun anew");
             self.forget();
-            let offsets =
-                self.parts.iter().map(|part| locked(&part.lane).rest(part.range).range.from().0).collect();
+            let offsets = self
+                .parts
+                .iter()
+                .map(|part| locked(&part.lane).rest(part.range).range.from().0)
+                .collect();
             return self.place(offsets).await;
         }
         if self.silent >= 2 * SPELLS {
@@ -226,14 +247,19 @@ impl Reading {
             }),
             Trouble::Client(failure) => {
                 let task = format!("deliver records of {partition}");
-                Err(self.control.failed(&task, Some(failure.code), &failure.text, PATIENCE))
+                Err(self
+                    .control
+                    .failed(&task, Some(failure.code), &failure.text, PATIENCE))
             }
             Trouble::OutOfRange => {
                 let asked = partition.clone();
                 let bounds = self.control.blocking(move |control, given_up| {
                     let first = control.all_at([asked.clone()], Offset::EARLIEST, given_up)?;
                     let last = control.all_at([asked.clone()], Offset::LATEST, given_up)?;
-                    Ok((first.of(&asked).unwrap_or_default(), last.of(&asked).unwrap_or_default()))
+                    Ok((
+                        first.of(&asked).unwrap_or_default(),
+                        last.of(&asked).unwrap_or_default(),
+                    ))
                 });
                 let (earliest, latest) = bounds.await?;
                 let (from, until) = (rest.range.from(), rest.range.until());
@@ -260,8 +286,15 @@ impl Reading {
     /// Takes one part's lane to this offset.
     async fn take_to(&mut self, at: usize, offset: i64) -> Result<()> {
         let offsets = self.parts.iter().enumerate();
-        let offsets =
-            offsets.map(|(number, part)| if number == at { offset } else { locked(&part.lane).reached() }).collect();
+        let offsets = offsets
+            .map(|(number, part)| {
+                if number == at {
+                    offset
+                } else {
+                    locked(&part.lane).reached()
+                }
+            })
+            .collect();
         self.place(offsets).await
     }
 

@@ -14,7 +14,10 @@ fn read<const N: usize>(options: [(&str, &str); N]) -> Result<Options> {
 fn refused<const N: usize>(options: [(&str, &str); N], says: &str) {
     let error = read(options).expect_err("must be refused");
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains(says), "`{error}` does not say `{says}`");
+    assert!(
+        error.to_string().contains(says),
+        "`{error}` does not say `{says}`"
+    );
 }
 
 #[test]
@@ -41,8 +44,14 @@ fn exactly_one_strategy_is_taken() {
 #[test]
 fn a_pattern_is_found_anywhere_and_the_user_is_told() {
     let options = read([("subscribePattern", "orders")]).expect("valid");
-    assert!(options.notices.iter().any(|notice| notice.contains("anywhere")), "{:?}", options.notices);
-    let Strategy::Pattern(pattern) = &options.strategy else { panic!("{:?}", options.strategy) };
+    assert!(
+        options.notices.iter().any(|notice| notice.contains("anywhere")),
+        "{:?}",
+        options.notices
+    );
+    let Strategy::Pattern(pattern) = &options.strategy else {
+        panic!("{:?}", options.strategy)
+    };
     assert!(pattern.is_match("orders-dlq"));
     let anchored = read([("subscribePattern", "^orders$")]).expect("valid");
     assert!(!anchored.notices.iter().any(|notice| notice.contains("anywhere")));
@@ -50,13 +59,38 @@ fn a_pattern_is_found_anywhere_and_the_user_is_told() {
 
 #[test]
 fn starting_offsets_must_fit_what_is_read() {
-    let at = read([("assign", r#"{"t":[0,1]}"#), ("startingOffsets", r#"{"t":{"0":-2,"1":7}}"#)]).expect("valid");
+    let at = read([
+        ("assign", r#"{"t":[0,1]}"#),
+        ("startingOffsets", r#"{"t":{"0":-2,"1":7}}"#),
+    ])
+    .expect("valid");
     assert!(matches!(at.start, Start::At(_)));
-    refused([("assign", r#"{"t":[0,1]}"#), ("startingOffsets", r#"{"t":{"0":1}}"#)], "t-1 is missing");
-    refused([("assign", r#"{"t":[0]}"#), ("startingOffsets", r#"{"t":{"0":1,"1":1}}"#)], "t-1");
-    refused([("subscribe", "t"), ("startingOffsets", r#"{"u":{"0":1}}"#)], "topic `");
-    refused([("subscribe", "t"), ("startingOffsets", "erliest")], "earliest, latest or JSON");
-    refused([("subscribe", "t"), ("startingOffsets", r#"{"t":{"0":-5}}"#)], "negative");
+    refused(
+        [
+            ("assign", r#"{"t":[0,1]}"#),
+            ("startingOffsets", r#"{"t":{"0":1}}"#),
+        ],
+        "t-1 is missing",
+    );
+    refused(
+        [
+            ("assign", r#"{"t":[0]}"#),
+            ("startingOffsets", r#"{"t":{"0":1,"1":1}}"#),
+        ],
+        "t-1",
+    );
+    refused(
+        [("subscribe", "t"), ("startingOffsets", r#"{"u":{"0":1}}"#)],
+        "topic `",
+    );
+    refused(
+        [("subscribe", "t"), ("startingOffsets", "erliest")],
+        "earliest, latest or JSON",
+    );
+    refused(
+        [("subscribe", "t"), ("startingOffsets", r#"{"t":{"0":-5}}"#)],
+        "negative",
+    );
 }
 
 #[test]
@@ -64,21 +98,38 @@ fn limits_of_zero_and_below_are_refused() {
     refused([("subscribe", "t"), ("maxOffsetsPerTrigger", "0")], "above 0");
     refused([("subscribe", "t"), ("maxOffsetsPerTrigger", "-5")], "above 0");
     refused([("subscribe", "t"), ("maxOffsetsPerTrigger", "many")], "above 0");
-    assert_eq!(read([("subscribe", "t"), ("maxOffsetsPerTrigger", "10")]).expect("valid").limit, Some(10));
+    assert_eq!(
+        read([("subscribe", "t"), ("maxOffsetsPerTrigger", "10")])
+            .expect("valid")
+            .limit,
+        Some(10)
+    );
 }
 
 #[test]
 fn unknown_late_and_batch_options_are_told_apart() {
-    refused([("subscribe", "t"), ("startingOfsets", "latest")], "did you mean `startingOffsets`");
-    refused([("subscribe", "t"), ("startingTimestamp", "1")], "not supported yet");
+    refused(
+        [("subscribe", "t"), ("startingOfsets", "latest")],
+        "did you mean `startingOffsets`",
+    );
+    refused(
+        [("subscribe", "t"), ("startingTimestamp", "1")],
+        "not supported yet",
+    );
     refused([("subscribe", "t"), ("endingOffsets", "latest")], "batch read");
 }
 
 #[test]
 fn what_spark_forbids_is_refused_with_its_reason() {
-    refused([("subscribe", "t"), ("kafka.auto.offset.reset", "earliest")], "startingOffsets");
+    refused(
+        [("subscribe", "t"), ("kafka.auto.offset.reset", "earliest")],
+        "startingOffsets",
+    );
     refused([("subscribe", "t"), ("kafka.key.deserializer", "x")], "CAST");
     refused([("subscribe", "t"), ("kafka.value.deserializer", "x")], "CAST");
-    refused([("subscribe", "t"), ("kafka.enable.auto.commit", "true")], "checkpoint");
+    refused(
+        [("subscribe", "t"), ("kafka.enable.auto.commit", "true")],
+        "checkpoint",
+    );
     refused([("subscribe", "t"), ("kafka.interceptor.classes", "x")], "Java");
 }

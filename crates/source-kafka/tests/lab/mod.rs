@@ -18,7 +18,10 @@ pub(crate) fn broker(test: &str) -> Option<Kafka> {
         return Some(Kafka::at(address));
     }
     let required = std::env::var("BATON_REQUIRE_KAFKA").is_ok_and(|value| value == "1");
-    assert!(!required, "BATON_TEST_KAFKA is not set and BATON_REQUIRE_KAFKA=1 asks for a broker");
+    assert!(
+        !required,
+        "BATON_TEST_KAFKA is not set and BATON_REQUIRE_KAFKA=1 asks for a broker"
+    );
     eprintln!("left out: {test} (BATON_TEST_KAFKA names no broker)");
     None
 }
@@ -29,7 +32,6 @@ pub(crate) fn unique(name: &str) -> String {
 }
 
 /// Runs what brings a runtime of its own on a thread of its own.
-#[expect(clippy::disallowed_methods, reason = "ends before this returns")]
 pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join()).expect("no panic")
 }
@@ -42,25 +44,37 @@ pub(crate) async fn create_compacted(kafka: &Kafka, topic: &str) {
         .set("min.cleanable.dirty.ratio", "0.01")
         .set("max.compaction.lag.ms", "200")
         .set("delete.retention.ms", "0");
-    let made = admin(kafka).create_topics([&new], &AdminOptions::new().operation_timeout(Some(BOUND))).await;
+    let made = admin(kafka)
+        .create_topics([&new], &AdminOptions::new().operation_timeout(Some(BOUND)))
+        .await;
     made.expect("an answer").remove(0).expect("made");
 }
 
 /// Deletes the records of partition 0 before `offset`, as retention does.
 pub(crate) async fn delete_records(kafka: &Kafka, topic: &str, offset: i64) {
     let mut until = TopicPartitionList::new();
-    until.add_partition_offset(topic, 0, Offset::Offset(offset)).expect("an offset");
-    admin(kafka).delete_records(&until, &AdminOptions::new()).await.expect("deleted");
+    until
+        .add_partition_offset(topic, 0, Offset::Offset(offset))
+        .expect("an offset");
+    admin(kafka)
+        .delete_records(&until, &AdminOptions::new())
+        .await
+        .expect("deleted");
 }
 
 fn admin(kafka: &Kafka) -> AdminClient<DefaultClientContext> {
-    ClientConfig::new().set("bootstrap.servers", kafka.address()).create().expect("a client")
+    ClientConfig::new()
+        .set("bootstrap.servers", kafka.address())
+        .create()
+        .expect("a client")
 }
 
 /// A producer inside its first transaction.
 pub(crate) fn transactional(kafka: &Kafka) -> BaseProducer {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", kafka.address()).set("transactional.id", unique("tx"));
+    config
+        .set("bootstrap.servers", kafka.address())
+        .set("transactional.id", unique("tx"));
     let producer: BaseProducer = config.create().expect("a client");
     producer.init_transactions(BOUND).expect("a coordinator");
     producer.begin_transaction().expect("begun");
@@ -71,7 +85,9 @@ pub(crate) fn transactional(kafka: &Kafka) -> BaseProducer {
 pub(crate) fn put(producer: &BaseProducer, topic: &str, numbers: std::ops::Range<usize>) {
     for number in numbers {
         let text = number.to_string();
-        producer.send(BaseRecord::<str, str>::to(topic).partition(0).payload(&text)).expect("accepted");
+        producer
+            .send(BaseRecord::<str, str>::to(topic).partition(0).payload(&text))
+            .expect("accepted");
     }
     producer.flush(BOUND).expect("stored");
 }
@@ -90,14 +106,18 @@ pub(crate) fn abort(producer: &BaseProducer) {
 
 /// Who claims a group: a checkpoint known by a number.
 pub(crate) fn claimant(checkpoint: u128, overrule: bool) -> Claimant {
-    let id: CheckpointId = serde_json::from_str(&format!("\"{checkpoint:032x}\"")).expect("32 digits are an id");
+    let id: CheckpointId =
+        serde_json::from_str(&format!("\"{checkpoint:032x}\"")).expect("32 digits are an id");
     Claimant::new(id, format!("job-{checkpoint}"), overrule)
 }
 
 /// A member of `group` that consumes `topic`.
 pub(crate) fn member(kafka: &Kafka, group: &str, topic: &str) -> BaseConsumer {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", kafka.address()).set("group.id", group).set("enable.auto.commit", "false");
+    config
+        .set("bootstrap.servers", kafka.address())
+        .set("group.id", group)
+        .set("enable.auto.commit", "false");
     let consumer: BaseConsumer = config.create().expect("a client");
     consumer.subscribe(&[topic]).expect("subscribed");
     baton_testkit::realtime::poll_until("an assignment", BOUND, || {
@@ -111,7 +131,9 @@ pub(crate) fn member(kafka: &Kafka, group: &str, topic: &str) -> BaseConsumer {
 /// What Kafka's tools see of `group` at partition 0: offset and metadata.
 pub(crate) fn committed(kafka: &Kafka, group: &str, topic: &str) -> (Offset, String) {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", kafka.address()).set("group.id", group);
+    config
+        .set("bootstrap.servers", kafka.address())
+        .set("group.id", group);
     let consumer: BaseConsumer = config.create().expect("a client");
     let mut asked = TopicPartitionList::new();
     asked.add_partition(topic, 0);

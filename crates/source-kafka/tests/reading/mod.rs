@@ -29,7 +29,10 @@ pub(crate) fn source(address: &str, options: &[(&str, &str)]) -> Result<Box<dyn 
 
 pub(crate) async fn open(address: &str, options: &[(&str, &str)]) -> Box<dyn Source> {
     let source = source(address, options).expect("valid options");
-    source.open(&OpenContext::new(Duration::from_secs(20), 2)).await.expect("a broker that answers");
+    source
+        .open(&OpenContext::new(Duration::from_secs(20), 2))
+        .await
+        .expect("a broker that answers");
     source
 }
 
@@ -40,10 +43,6 @@ pub(crate) fn ranges(of: &[(&str, i32, i64, i64)]) -> Vec<PartitionRange> {
             range: OffsetRange::new(Offset(*from), Offset(*until)).expect("a range"),
         })
         .collect()
-}
-
-pub(crate) fn streams(source: &dyn Source, ranges: &[PartitionRange], streams: usize) -> Vec<BatchStream> {
-    source.read(ranges, streams).expect("opened")
 }
 
 /// All batches, one stream after the other.
