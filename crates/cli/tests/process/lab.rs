@@ -218,6 +218,13 @@ impl Lab {
         self.status_when(job, &what, |status| ends(status).values().sum::<u64>() >= count)
     }
 
+    /// Waits until so many batches are committed, over the checkpoint's whole life.
+    pub(crate) fn batches(&self, job: &Job, count: u64) -> Value {
+        self.status_when(job, &format!("{count} batches are committed"), |status| {
+            status["lastCommittedBatch"].as_u64().is_some_and(|last| last + 1 >= count)
+        })
+    }
+
     /// Waits until everything that was sent is committed.
     pub(crate) fn caught_up(&self, job: &Job, sent: &BTreeMap<i32, u64>) -> Value {
         self.status_when(job, &format!("{sent:?} are committed"), |status| {
