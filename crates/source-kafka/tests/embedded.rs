@@ -4,7 +4,7 @@ mod reading;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
-use baton_core::{Admission, ErrorKind, Offset, OpenContext, PartitionOffsets};
+use baton_core::{Admission, Clock, ErrorKind, Offset, OpenContext, PartitionOffsets, TokioClock};
 use baton_source_kafka::{EmbeddedBroker, Producer};
 use baton_testkit::realtime::now;
 use reading::{Row, all, open, ranges, rows, source};
@@ -261,6 +261,24 @@ async fn news_is_seen_at_once_after_an_idle_look() {
         values(&rows(source.as_ref(), &ranges).await.expect("read")),
         ["x"]
     );
+}
+
+#[tokio::test]
+async fn a_record_that_comes_after_the_end_was_told_of_is_waited_for() {
+    let broker = EmbeddedBroker::start(&[("t", 1)]).expect("a broker");
+    let source = open(broker.bootstrap_servers(), &[("subscribe", "t")]).await;
+    for number in 0..3 {
+        // Planned by somebody who knows more than the last fetch: the range ends behind the end that the client knows.
+        let planned = ranges(&[("t", 0, number, number + 1)]);
+        let read = rows(source.as_ref(), &planned);
+        let sent = async {
+            // By then the reader has heard of the end.
+            TokioClock::start().sleep(Duration::from_millis(300)).await;
+            produce(&broker, "t", [number.to_string()]).await;
+        };
+        let (read, ()) = tokio::join!(read, sent);
+        assert_eq!(values(&read.expect("read")), [number.to_string()]);
+    }
 }
 
 #[tokio::test]
