@@ -1,7 +1,6 @@
 //! Prints two batches as Spark's console does: `cargo run -p baton-sinks --example print`.
 //!
-//! In a query the engine does all this: it opens and fences the sink, and `baton_checkpoint` issues the permits. Here
-//! nobody else could own the rows, so the example issues its permits itself.
+//! In a query the engine does all this: it opens and fences the sink, and `baton_checkpoint` issues the permits.
 
 use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use baton_core::{

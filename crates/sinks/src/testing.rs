@@ -20,6 +20,10 @@ pub(crate) fn context(rng: &Rng) -> SinkContext {
 }
 
 /// The right to publish a batch, as the ownership protocol would give it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the sinks are tried without a checkpoint"
+)]
 pub(crate) fn permit(rng: &Rng, batch: u64, epoch: u64) -> CommitPermit {
     CommitPermit::issue(
         CheckpointId(rng.uuid()),
