@@ -38,11 +38,16 @@ fn compiler() -> Compiler {
 }
 
 fn compile(sql: &str) -> Query {
-    compiler().compile(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    compiler()
+        .compile(sql)
+        .unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 fn refused(sql: &str) -> Error {
-    compiler().compile(sql).err().unwrap_or_else(|| panic!("{sql} compiles"))
+    compiler()
+        .compile(sql)
+        .err()
+        .unwrap_or_else(|| panic!("{sql} compiles"))
 }
 
 fn stream(batches: Vec<RecordBatch>) -> BatchStream {
@@ -127,7 +132,9 @@ fn a_batch_of_rows_leaves_before_the_next_is_read() {
     let mut output = streams.remove(0);
     for _ in 0..2 {
         sender.unbounded_send(Ok(rows())).expect("it is read");
-        let batch = futures::executor::block_on(output.next()).expect("a batch").expect("rows");
+        let batch = futures::executor::block_on(output.next())
+            .expect("a batch")
+            .expect("rows");
         assert_eq!(batch.num_rows(), 3);
     }
 }
@@ -146,10 +153,16 @@ fn union_all_of_sources_keeps_all_rows_and_brings_columns_to_one_type() {
 #[test]
 fn names_are_found_whatever_their_case_and_printed_as_written() {
     check("SELECT CAMELCASE FROM T WHERE `CamelCase` = 't1'", &["t1"]);
-    assert_eq!(names("SELECT *, CAMELCASE, t.N FROM t"), ["value", "n", "camelCase", "CAMELCASE", "N"]);
+    assert_eq!(
+        names("SELECT *, CAMELCASE, t.N FROM t"),
+        ["value", "n", "camelCase", "CAMELCASE", "N"]
+    );
     assert_eq!(names("SELECT * EXCEPT (value) FROM t"), ["n", "camelCase"]);
     assert_eq!(names("SELECT n, n FROM t"), ["n", "n"]);
-    assert_eq!(names("SELECT x.`a b` FROM (SELECT n AS `a b` FROM t) AS x"), ["a b"]);
+    assert_eq!(
+        names("SELECT x.`a b` FROM (SELECT n AS `a b` FROM t) AS x"),
+        ["a b"]
+    );
 }
 
 #[test]
@@ -163,26 +176,38 @@ fn subqueries_withs_and_earlier_aliases_can_be_named() {
 
 #[test]
 fn both_kinds_of_quotes_are_text_and_backslashes_escape() {
-    check(r#"SELECT "a", 'it\'s', 'a\tb', `n` FROM t WHERE n = 1"#, &["a|it's|a\tb|1"]);
+    check(
+        r#"SELECT "a", 'it\'s', 'a\tb', `n` FROM t WHERE n = 1"#,
+        &["a|it's|a\tb|1"],
+    );
 }
 
 #[test]
 fn explode_makes_a_row_of_each_element_and_lateral_view_keeps_the_columns() {
-    check("SELECT n, explode(array(1, 2)) AS e FROM t WHERE n = 1", &["1|1", "1|2"]);
+    check(
+        "SELECT n, explode(array(1, 2)) AS e FROM t WHERE n = 1",
+        &["1|1", "1|2"],
+    );
     check(
         "SELECT n, v.e + 1 FROM t LATERAL VIEW explode(split('a,b', ',')) s AS p LATERAL VIEW explode(array(n)) v AS e \
          WHERE n = 1 AND p = 'b'",
         &["1|2"],
     );
     check("SELECT explode(filter(array(1), x -> x > 1)) FROM t", &[]);
-    check("SELECT explode_outer(filter(array(1), x -> x > n)) FROM t WHERE n = 1", &["null"]);
+    check(
+        "SELECT explode_outer(filter(array(1), x -> x > n)) FROM t WHERE n = 1",
+        &["null"],
+    );
 }
 
 #[test]
 fn the_right_side_is_not_computed_where_the_left_decides() {
     check("SELECT n FROM t WHERE n <> 0 AND 10 / n > 1", &["1"]);
     check("SELECT n = 0 OR 10 / n > 1 FROM t", &["true", "true", "null"]);
-    check("SELECT CASE WHEN n = 0 THEN 0 ELSE 10 / n END FROM t", &["10.0", "0.0", "null"]);
+    check(
+        "SELECT CASE WHEN n = 0 THEN 0 ELSE 10 / n END FROM t",
+        &["10.0", "0.0", "null"],
+    );
     check("SELECT if(n = 0, -1, 10 div n) FROM t", &["10", "-1", "null"]);
 }
 
@@ -206,7 +231,10 @@ fn replacement_characters_are_counted_once_for_each_row_that_is_read() {
     assert_eq!(query.take_replaced_characters(), 0, "constants are no rows");
     let broken = table(vec![Some(b"a\xFFb\xC3"), Some(b"ok")], vec![Some(1), Some(2)]);
     let batches = collect(&query, both(vec![vec![broken]])).expect("rows");
-    assert_eq!(lines(&batches)[0], "a\u{FFFD}b\u{FFFD}|A\u{FFFD}B\u{FFFD}|\u{FFFD}");
+    assert_eq!(
+        lines(&batches)[0],
+        "a\u{FFFD}b\u{FFFD}|A\u{FFFD}B\u{FFFD}|\u{FFFD}"
+    );
     assert_eq!(query.take_replaced_characters(), 2);
     assert_eq!(query.take_replaced_characters(), 0);
 }
@@ -235,7 +263,10 @@ fn what_needs_more_than_a_batch_is_refused_by_name() {
         ("SELECT n FROM t UNION SELECT n FROM u", "UNION"),
         ("SELECT n FROM t INTERSECT SELECT n FROM u", "INTERSECT"),
         ("SELECT n FROM t EXCEPT SELECT n FROM u", "EXCEPT"),
-        ("SELECT row_number() OVER (ORDER BY n) FROM t", "window function row_number"),
+        (
+            "SELECT row_number() OVER (ORDER BY n) FROM t",
+            "window function row_number",
+        ),
         ("SELECT sum(n) OVER () FROM t", "window function sum"),
         ("SELECT n FROM t WHERE n IN (SELECT n FROM u)", "a subquery"),
         ("SELECT n FROM t WHERE EXISTS (SELECT 1 FROM u)", "a subquery"),
@@ -265,15 +296,39 @@ fn only_one_select_is_taken() {
 #[test]
 fn an_error_names_its_place_and_the_nearest_name() {
     for (sql, code, text) in [
-        ("SELECT n FROM\n  tt", "E0411", "table `tt` at line 2, column 3 is not a source of this job; did you mean `t`?"),
-        ("SELECT valu FROM t", "E0412", "column `valu` at line 1, column 8 does not exist; did you mean `value`?"),
-        ("SELECT n,\n  lenght(camelCase) FROM t", "E0413", "function `lenght` at line 2, column 3 does not exist; did you mean `length`?"),
+        (
+            "SELECT n FROM\n  tt",
+            "E0411",
+            "table `tt` at line 2, column 3 is not a source of this job; did you mean `t`?",
+        ),
+        (
+            "SELECT valu FROM t",
+            "E0412",
+            "column `valu` at line 1, column 8 does not exist; did you mean `value`?",
+        ),
+        (
+            "SELECT n,\n  lenght(camelCase) FROM t",
+            "E0413",
+            "function `lenght` at line 2, column 3 does not exist; did you mean `length`?",
+        ),
         ("SELECT n FORM t", "E0410", "at Line: 1"),
         ("SELECT camelCase & 1.5 FROM t", "E0416", "line 1, column 8"),
-        ("SELECT a.n FROM (SELECT n, n FROM t) AS a", "E0418", "`a`.`n` or `a`.`n`"),
-        ("SELECT n FROM t UNION ALL SELECT n FROM t", "E0419", "source `t` is read twice"),
+        (
+            "SELECT a.n FROM (SELECT n, n FROM t) AS a",
+            "E0418",
+            "`a`.`n` or `a`.`n`",
+        ),
+        (
+            "SELECT n FROM t UNION ALL SELECT n FROM t",
+            "E0419",
+            "source `t` is read twice",
+        ),
         ("SELECT n FROM t UNION ALL SELECT n, n FROM u", "E0416", "1 and 2"),
-        ("SELECT regexp_like(camelCase, '(') FROM t", "E0416", "cannot use its pattern"),
+        (
+            "SELECT regexp_like(camelCase, '(') FROM t",
+            "E0416",
+            "cannot use its pattern",
+        ),
         ("SELECT 1", "E0417", "a SELECT without FROM"),
     ] {
         let error = refused(sql);
@@ -285,7 +340,11 @@ fn an_error_names_its_place_and_the_nearest_name() {
 #[test]
 fn a_sources_fault_passes_through() {
     let query = compile("SELECT n FROM t");
-    let fault = Fault::new(baton_core::ErrorKind::Unavailable, "E0299", "the broker is away".to_owned());
+    let fault = Fault::new(
+        baton_core::ErrorKind::Unavailable,
+        "E0299",
+        "the broker is away".to_owned(),
+    );
     let failing: BatchStream = futures::stream::iter([Err(fault)]).boxed();
     let inputs = HashMap::from([(source("t"), vec![failing])]);
     let mut streams = query.run(NOW, inputs).expect("bound");
@@ -297,7 +356,10 @@ fn a_sources_fault_passes_through() {
 
 #[test]
 fn a_source_without_streams_is_a_bug_that_is_named() {
-    let error = compile("SELECT n FROM t").run(NOW, HashMap::new()).err().expect("an error");
+    let error = compile("SELECT n FROM t")
+        .run(NOW, HashMap::new())
+        .err()
+        .expect("an error");
     assert_eq!((error.code(), error.to_string().contains("`t`")), ("E0421", true));
 }
 
@@ -315,9 +377,15 @@ fn documented_examples_give_the_documented_results() {
         ("array_remove(array(1, 2, 3, null, 3), 3)", "[1, 2, null]"),
         ("array_repeat('123', 2)", "[123, 123]"),
         ("array_append(array('b', 'd', 'c', 'a'), 'd')", "[b, d, c, a, d]"),
-        ("array_join(array('hello', null, 'world'), ' ', ',')", "hello , world"),
+        (
+            "array_join(array('hello', null, 'world'), ' ', ',')",
+            "hello , world",
+        ),
         ("array_sort(array(3, null, 1))", "[1, 3, null]"),
-        ("sort_array(array('b', 'd', null, 'c', 'a'), false)", "[d, c, b, a, null]"),
+        (
+            "sort_array(array('b', 'd', null, 'c', 'a'), false)",
+            "[d, c, b, a, null]",
+        ),
         ("flatten(array(array(1, 2), array(3, 4)))", "[1, 2, 3, 4]"),
         ("slice(array(1, 2, 3, 4), -2, 2)", "[3, 4]"),
         ("exists(array(1, 2, 3), x -> x % 2 = 0)", "true"),
@@ -327,11 +395,17 @@ fn documented_examples_give_the_documented_results() {
         ("map_entries(map(1, 'a', 2, 'b'))", "[{1, a}, {2, b}]"),
         ("element_at(map(1, 'a', 2, 'b'), 2)", "b"),
         ("overlay('Spark SQL' PLACING '_' FROM 6)", "Spark_SQL"),
-        ("overlay('Spark SQL' PLACING 'ANSI ' FROM 7 FOR 0)", "Spark ANSI SQL"),
+        (
+            "overlay('Spark SQL' PLACING 'ANSI ' FROM 7 FOR 0)",
+            "Spark ANSI SQL",
+        ),
         ("substring('Spark SQL' FROM 5 FOR 1)", "k"),
         ("trim(LEADING 'SL' FROM 'SSparkSQLS')", "parkSQLS"),
         ("format_number(12332.123456, 4)", "12,332.1235"),
-        ("regexp_extract_all('100-200, 300-400', '(\\\\d+)-(\\\\d+)', 1)", "[100, 300]"),
+        (
+            "regexp_extract_all('100-200, 300-400', '(\\\\d+)-(\\\\d+)', 1)",
+            "[100, 300]",
+        ),
         ("split('oneAtwoBthreeC', '[ABC]', 2)", "[one, twoBthreeC]"),
         ("split('oneAtwoBthreeC', '[ABC]')", "[one, two, three, ]"),
         ("startswith('Spark SQL', 'Spark')", "true"),
@@ -344,15 +418,32 @@ fn documented_examples_give_the_documented_results() {
         ("width_bucket(5.3, 0.2, 10.6, 5)", "3"),
         ("factorial(5)", "120"),
         ("next_day('2015-01-14', 'TU')", "2015-01-20"),
-        ("months_between('1997-02-28 10:30:00', '1996-10-30')", "3.94959677"),
+        (
+            "months_between('1997-02-28 10:30:00', '1996-10-30')",
+            "3.94959677",
+        ),
         ("make_date(2013, 7, 15)", "2013-07-15"),
         ("trunc('2019-08-04', 'week')", "2019-07-29"),
-        ("date_trunc('YEAR', '2015-03-05T09:32:05.359')", "2015-01-01 00:00:00"),
+        (
+            "date_trunc('YEAR', '2015-03-05T09:32:05.359')",
+            "2015-01-01 00:00:00",
+        ),
         ("to_unix_timestamp('2016-04-08', 'yyyy-MM-dd')", "1460073600"),
         ("date_part('doy', DATE'2019-08-12')", "224"),
         ("DATE'2026-01-31' + INTERVAL 1 MONTH", "2026-02-28"),
-        ("url_decode('https%3A%2F%2Fspark.apache.org')", "https://spark.apache.org"),
-        ("parse_url('http://spark.apache.org/path?query=1', 'HOST')", "spark.apache.org"),
+        ("DATE'2026-01-31' + INTERVAL 1 HOUR", "2026-01-31 01:00:00"),
+        ("typeof(1 + CAST(1 AS FLOAT))", "double"),
+        ("X'61' = 'a' AND upper(X'61') = 'A'", "true"),
+        ("'7' + 1", "8"),
+        ("'2026-01-02' < DATE'2026-01-03'", "true"),
+        (
+            "url_decode('https%3A%2F%2Fspark.apache.org')",
+            "https://spark.apache.org",
+        ),
+        (
+            "parse_url('http://spark.apache.org/path?query=1', 'HOST')",
+            "spark.apache.org",
+        ),
         ("elt(1, 'scala', 'java')", "scala"),
         ("nvl2(NULL, 2, 1)", "1"),
         ("isnan(cast('NaN' AS double))", "true"),
@@ -362,7 +453,9 @@ fn documented_examples_give_the_documented_results() {
             .compile(&sql)
             .map_err(|error| error.to_string())
             .and_then(|query| collect(&query, both(vec![vec![rows()]])));
-        let found = found.map(|batches| lines(&batches).join("; ")).unwrap_or_else(|error| error);
+        let found = found
+            .map(|batches| lines(&batches).join("; "))
+            .unwrap_or_else(|error| error);
         if found != expected {
             wrong.push(format!("{expr}: {found}, documented {expected}"));
         }

@@ -3,8 +3,8 @@
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::numeric;
 use datafusion::arrow::datatypes::{
-    ArrowNativeTypeOp, DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    i256,
+    ArrowNativeTypeOp, DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, i256,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::cast::as_primitive_array;
@@ -70,24 +70,32 @@ pub(super) fn call(op: Arithmetic, failure: OnFailure, left: Expr, right: Expr, 
             apply(&args[0], &args[1], run).map_err(overflowed)
         });
     }
-    failing_arrays(failure == OnFailure::Fail, name, to.clone(), vec![left, right], move |args| {
-        let (left, right) = (&args[0], &args[1]);
-        match (left.data_type(), &target) {
-            (DataType::Int8, _) => integers::<Int8Type>(op, failure, left, right),
-            (DataType::Int16, _) => integers::<Int16Type>(op, failure, left, right),
-            (DataType::Int32, _) => integers::<Int32Type>(op, failure, left, right),
-            (DataType::Int64, _) => integers::<Int64Type>(op, failure, left, right),
-            (DataType::Float32, _) => floats::<Float32Type>(op, failure, left, right),
-            (DataType::Float64, _) => floats::<Float64Type>(op, failure, left, right),
-            (DataType::Decimal128(..), target) => decimals(op, failure, left, right, target),
-            (other, _) => Err(DataFusionError::Internal(format!("arithmetic over {other}"))),
-        }
-    })
+    failing_arrays(
+        failure == OnFailure::Fail,
+        name,
+        to.clone(),
+        vec![left, right],
+        move |args| {
+            let (left, right) = (&args[0], &args[1]);
+            match (left.data_type(), &target) {
+                (DataType::Int8, _) => integers::<Int8Type>(op, failure, left, right),
+                (DataType::Int16, _) => integers::<Int16Type>(op, failure, left, right),
+                (DataType::Int32, _) => integers::<Int32Type>(op, failure, left, right),
+                (DataType::Int64, _) => integers::<Int64Type>(op, failure, left, right),
+                (DataType::Float32, _) => floats::<Float32Type>(op, failure, left, right),
+                (DataType::Float64, _) => floats::<Float64Type>(op, failure, left, right),
+                (DataType::Decimal128(..), target) => decimals(op, failure, left, right, target),
+                (other, _) => Err(DataFusionError::Internal(format!("arithmetic over {other}"))),
+            }
+        },
+    )
 }
 
 fn overflowed(error: DataFusionError) -> DataFusionError {
     match error.find_root() {
-        DataFusionError::ArrowError(arrow, _) if matches!(arrow.as_ref(), ArrowError::ArithmeticOverflow(_)) => {
+        DataFusionError::ArrowError(arrow, _)
+            if matches!(arrow.as_ref(), ArrowError::ArithmeticOverflow(_)) =>
+        {
             no_result(Failure::Overflow)
         }
         _ => error,
@@ -106,7 +114,10 @@ fn no_result(failure: Failure) -> DataFusionError {
             "ARITHMETIC_OVERFLOW",
             "a result does not fit its type; cast to a wider one, or use try_add, try_subtract, try_multiply",
         ),
-        Failure::ZeroDivisor => failed("DIVIDE_BY_ZERO", "division by zero; use try_divide or nullif(divisor, 0)"),
+        Failure::ZeroDivisor => failed(
+            "DIVIDE_BY_ZERO",
+            "division by zero; use try_divide or nullif(divisor, 0)",
+        ),
     }
 }
 
@@ -140,7 +151,10 @@ fn integers<T: ArrowPrimitiveType>(
     let result = zip(failure, left, right, |a, b| {
         let divides = matches!(
             op,
-            Arithmetic::Divide | Arithmetic::IntegerDivide | Arithmetic::Remainder | Arithmetic::PositiveRemainder
+            Arithmetic::Divide
+                | Arithmetic::IntegerDivide
+                | Arithmetic::Remainder
+                | Arithmetic::PositiveRemainder
         );
         if divides && b == zero {
             return Err(Failure::ZeroDivisor);
@@ -154,7 +168,11 @@ fn integers<T: ArrowPrimitiveType>(
             Arithmetic::Remainder => Ok(a.mod_wrapping(b)),
             Arithmetic::PositiveRemainder => {
                 let rest = a.mod_wrapping(b);
-                Ok(if rest < zero { rest.add_wrapping(b).mod_wrapping(b) } else { rest })
+                Ok(if rest < zero {
+                    rest.add_wrapping(b).mod_wrapping(b)
+                } else {
+                    rest
+                })
             }
         };
         checked.map_err(|_| Failure::Overflow)
@@ -180,7 +198,11 @@ fn floats<T: ArrowPrimitiveType>(
             Arithmetic::Remainder => a.mod_wrapping(b),
             Arithmetic::PositiveRemainder => {
                 let rest = a.mod_wrapping(b);
-                if rest.is_lt(zero) { rest.add_wrapping(b).mod_wrapping(b) } else { rest }
+                if rest.is_lt(zero) {
+                    rest.add_wrapping(b).mod_wrapping(b)
+                } else {
+                    rest
+                }
             }
         })
     })?;
@@ -235,7 +257,11 @@ fn decimals(
             Arithmetic::Remainder => rescaled(x.wrapping_rem(y), common, scale),
             Arithmetic::PositiveRemainder => {
                 let rest = x.wrapping_rem(y);
-                let rest = if rest < zero { rest.wrapping_add(y).wrapping_rem(y) } else { rest };
+                let rest = if rest < zero {
+                    rest.wrapping_add(y).wrapping_rem(y)
+                } else {
+                    rest
+                };
                 rescaled(rest, common, scale)
             }
         };
@@ -246,7 +272,9 @@ fn decimals(
     })?;
     if *to == DataType::Int64 {
         let whole = result.iter().map(|value| match value {
-            Some(value) => i64::try_from(value).map(Some).map_err(|_| no_result(Failure::Overflow)),
+            Some(value) => i64::try_from(value)
+                .map(Some)
+                .map_err(|_| no_result(Failure::Overflow)),
             None => Ok(None),
         });
         let whole: Result<PrimitiveArray<Int64Type>> = whole.collect();

@@ -98,7 +98,10 @@ impl Dialect for Spark {
         let is_word = |token: &Token, wanted: &[Keyword]| matches!(token, Token::Word(word) if wanted.contains(&word.keyword));
         let [exists, paren, first] = [0, 1, 2].map(|ahead| parser.peek_nth_token_ref(ahead).token.clone());
         let subquery = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES, Keyword::FROM];
-        if !is_word(&exists, &[Keyword::EXISTS]) || paren != Token::LParen || is_word(&first, &subquery) || first == Token::LParen
+        if !is_word(&exists, &[Keyword::EXISTS])
+            || paren != Token::LParen
+            || is_word(&first, &subquery)
+            || first == Token::LParen
         {
             return None;
         }
@@ -156,7 +159,11 @@ pub(super) fn parse(sql: &str) -> Result<ast::Query, Error> {
 }
 
 fn first_word(statement: &str) -> String {
-    statement.split_whitespace().next().unwrap_or("nothing").to_uppercase()
+    statement
+        .split_whitespace()
+        .next()
+        .unwrap_or("nothing")
+        .to_uppercase()
 }
 
 /// Spark's `1.5D`, `3S`, `42l`: the tokenizer sees a number and a word, which the parser would take for an alias.

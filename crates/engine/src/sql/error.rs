@@ -63,7 +63,9 @@ pub enum Error {
         hint: String,
     },
     /// Something that needs more than a batch's rows.
-    #[error("{operator}{place} needs more than the rows of one batch, which a stateless query has not; {hint}")]
+    #[error(
+        "{operator}{place} needs more than the rows of one batch, which a stateless query has not; {hint}"
+    )]
     NotStreamable {
         /// The operator as in SQL.
         operator: String,
@@ -73,7 +75,9 @@ pub enum Error {
         hint: String,
     },
     /// Something else than one SELECT.
-    #[error("a job's sql is one SELECT, not {statement}; where rows come from and go to is said outside of the sql")]
+    #[error(
+        "a job's sql is one SELECT, not {statement}; where rows come from and go to is said outside of the sql"
+    )]
     NotAQuery {
         /// What it is.
         statement: String,
@@ -109,7 +113,9 @@ pub enum Error {
         candidates: String,
     },
     /// A source stands more than once in the query.
-    #[error("source `{name}` is read twice; a batch's rows can be read once: use one SELECT with CASE or explode(array(…)), or define a second source over the same topic")]
+    #[error(
+        "source `{name}` is read twice; a batch's rows can be read once: use one SELECT with CASE or explode(array(…)), or define a second source over the same topic"
+    )]
     ReadTwice {
         /// Which.
         name: SourceName,

@@ -76,7 +76,13 @@ impl<'a> Binder<'a> {
             ast::Expr::IsNotUnknown(inner) => self.truth(inner, Expr::IsNotUnknown),
             ast::Expr::IsDistinctFrom(left, right) => {
                 let (left, right) = (self.bind(left)?, self.bind(right)?);
-                operators::compare(self, datafusion::logical_expr::Operator::IsDistinctFrom, left, right, place)
+                operators::compare(
+                    self,
+                    datafusion::logical_expr::Operator::IsDistinctFrom,
+                    left,
+                    right,
+                    place,
+                )
             }
             ast::Expr::IsNotDistinctFrom(left, right) => {
                 let (left, right) = (self.bind(left)?, self.bind(right)?);
@@ -96,10 +102,21 @@ impl<'a> Binder<'a> {
                 high,
             } => {
                 let (value, low, high) = (self.bind(expr)?, self.bind(low)?, self.bind(high)?);
-                let from = operators::compare(self, datafusion::logical_expr::Operator::GtEq, value.clone(), low, place)?;
-                let to = operators::compare(self, datafusion::logical_expr::Operator::LtEq, value, high, place)?;
+                let from = operators::compare(
+                    self,
+                    datafusion::logical_expr::Operator::GtEq,
+                    value.clone(),
+                    low,
+                    place,
+                )?;
+                let to =
+                    operators::compare(self, datafusion::logical_expr::Operator::LtEq, value, high, place)?;
                 let within = from.expr.and(to.expr);
-                Ok(boolean(if *negated { Expr::Not(Box::new(within)) } else { within }))
+                Ok(boolean(if *negated {
+                    Expr::Not(Box::new(within))
+                } else {
+                    within
+                }))
             }
             ast::Expr::Like {
                 negated,
@@ -116,7 +133,10 @@ impl<'a> Binder<'a> {
                 escape_char,
             } => self.like(expr, pattern, escape_char.as_ref(), *negated, true),
             ast::Expr::RLike {
-                negated, expr, pattern, ..
+                negated,
+                expr,
+                pattern,
+                ..
             } => {
                 let args = vec![self.bind(expr)?, self.bind(pattern)?];
                 let matched = self.apply("rlike", args, place)?;
@@ -148,7 +168,11 @@ impl<'a> Binder<'a> {
                     .ok_or_else(|| Error::Mismatch {
                         what: "CAST".to_owned(),
                         place,
-                        reason: format!("does not go from {} to {}", spark_name(&bound.ty), spark_name(&to)),
+                        reason: format!(
+                            "does not go from {} to {}",
+                            spark_name(&bound.ty),
+                            spark_name(&to)
+                        ),
                     })
             }
             ast::Expr::Case {
@@ -205,7 +229,11 @@ impl<'a> Binder<'a> {
                 overlay_from,
                 overlay_for,
             } => {
-                let mut args = vec![self.bind(expr)?, self.bind(overlay_what)?, self.bind(overlay_from)?];
+                let mut args = vec![
+                    self.bind(expr)?,
+                    self.bind(overlay_what)?,
+                    self.bind(overlay_from)?,
+                ];
                 if let Some(length) = overlay_for {
                     args.push(self.bind(length)?);
                 }
@@ -286,7 +314,9 @@ impl<'a> Binder<'a> {
                 }
             })?;
         let (key, ty) = (literal::text(field.name()), field.data_type().clone());
-        let expr = self.core_call("get_field", vec![bound.expr, key.expr], place)?.expr;
+        let expr = self
+            .core_call("get_field", vec![bound.expr, key.expr], place)?
+            .expr;
         Ok(Bound { expr, ty })
     }
 
@@ -337,7 +367,13 @@ impl<'a> Binder<'a> {
         Ok(boolean(wrap(Box::new(expr))))
     }
 
-    fn in_list(&mut self, value: &ast::Expr, list: &[ast::Expr], negated: bool, place: Place) -> Result<Bound, Error> {
+    fn in_list(
+        &mut self,
+        value: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+        place: Place,
+    ) -> Result<Bound, Error> {
         let mut all = vec![self.bind(value)?];
         for item in list {
             all.push(self.bind(item)?);
@@ -362,7 +398,9 @@ impl<'a> Binder<'a> {
         let pattern = self.as_type(pattern, &DataType::Utf8, "LIKE", place)?;
         let escape = match escape.map(|escape| &escape.value) {
             None => Some('\\'),
-            Some(Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) if text.chars().count() == 1 => {
+            Some(Value::SingleQuotedString(text) | Value::DoubleQuotedString(text))
+                if text.chars().count() == 1 =>
+            {
                 text.chars().next()
             }
             Some(other) => return Err(unsupported(&format!("ESCAPE {other}"), place)),
@@ -404,7 +442,11 @@ impl<'a> Binder<'a> {
             results.push(self.bind(otherwise)?);
         }
         let (mut results, ty) = self.to_common(results, "CASE", place)?;
-        let otherwise = if has_else { results.pop().map(Box::new) } else { None };
+        let otherwise = if has_else {
+            results.pop().map(Box::new)
+        } else {
+            None
+        };
         let pairs = whens
             .into_iter()
             .zip(results)
@@ -455,14 +497,17 @@ impl<'a> Binder<'a> {
         let name = function.name.to_string().replace('`', "").to_ascii_lowercase();
         streamable::check_function(&name, function)?;
         let list = arguments(&name, function)?;
-        if matches!(name.as_str(), "transform" | "filter" | "exists" | "any_match") {
+        if matches!(name.as_str(), "transform" | "filter" | "exists") {
             return self.higher_order(&name, &list, place);
         }
         if name == "struct" {
             let values: Vec<ast::Expr> = list.into_iter().cloned().collect();
             return self.structure(&values);
         }
-        if matches!(name.as_str(), "explode" | "explode_outer" | "posexplode" | "inline" | "stack") {
+        if matches!(
+            name.as_str(),
+            "explode" | "explode_outer" | "posexplode" | "inline" | "stack"
+        ) {
             return Err(Error::Unsupported {
                 what: format!("{name} inside of an expression"),
                 place,
@@ -485,14 +530,20 @@ impl<'a> Binder<'a> {
         };
         let array = self.bind(array)?;
         let DataType::List(item) = &array.ty else {
-            return Err(mismatch(&format!("takes an array, not {}", spark_name(&array.ty))));
+            return Err(mismatch(&format!(
+                "takes an array, not {}",
+                spark_name(&array.ty)
+            )));
         };
         let [parameter] = lambda.params.as_ref() else {
             return Err(mismatch("takes a lambda of one parameter"));
         };
         let parameter = parameter.name.value.clone();
-        self.lambdas
-            .push(Arc::new(Field::new(parameter.clone(), item.data_type().clone(), true)));
+        self.lambdas.push(Arc::new(Field::new(
+            parameter.clone(),
+            item.data_type().clone(),
+            true,
+        )));
         let body = self.bind(&lambda.body);
         self.lambdas.pop();
         let body = body?;
@@ -558,14 +609,26 @@ impl<'a> Binder<'a> {
                 ),
             })?;
         if is_string(&ty) && ty != DataType::Utf8 {
-            let expr = Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), DataType::Utf8));
-            return Ok(Bound { expr, ty: DataType::Utf8 });
+            let expr = Expr::Cast(datafusion::logical_expr::Cast::new(
+                Box::new(expr),
+                DataType::Utf8,
+            ));
+            return Ok(Bound {
+                expr,
+                ty: DataType::Utf8,
+            });
         }
         Ok(Bound { expr, ty })
     }
 
     /// The expression as a type, by the casts that Spark puts in itself.
-    pub(super) fn as_type(&self, bound: Bound, to: &DataType, what: &str, place: Place) -> Result<Expr, Error> {
+    pub(super) fn as_type(
+        &self,
+        bound: Bound,
+        to: &DataType,
+        what: &str,
+        place: Place,
+    ) -> Result<Expr, Error> {
         let from = bound.ty;
         implicit(self.env, bound.expr, &from, to).ok_or_else(|| Error::Mismatch {
             what: what.to_owned(),

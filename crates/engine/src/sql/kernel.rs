@@ -66,7 +66,14 @@ impl ScalarUDFImpl for Kernel {
     }
 }
 
-fn call(name: String, volatility: Volatility, can_fail: bool, returns: DataType, args: Vec<Expr>, body: Body) -> Expr {
+fn call(
+    name: String,
+    volatility: Volatility,
+    can_fail: bool,
+    returns: DataType,
+    args: Vec<Expr>,
+    body: Body,
+) -> Expr {
     let signature = match args.len() {
         0 => Signature::nullary(volatility),
         count => Signature::any(count, volatility),
@@ -89,7 +96,9 @@ pub(super) fn can_fail(expr: &Expr) -> bool {
             return Ok(false);
         };
         let implementation: &dyn Any = function.func.inner().as_ref();
-        Ok(implementation.downcast_ref::<Kernel>().is_some_and(|kernel| kernel.can_fail))
+        Ok(implementation
+            .downcast_ref::<Kernel>()
+            .is_some_and(|kernel| kernel.can_fail))
     });
     found.unwrap_or(true)
 }
@@ -112,7 +121,14 @@ pub(super) fn arrays(
     args: Vec<Expr>,
     body: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
 ) -> Expr {
-    call(name.into(), Volatility::Immutable, false, returns, args, over_arrays(body))
+    call(
+        name.into(),
+        Volatility::Immutable,
+        false,
+        returns,
+        args,
+        over_arrays(body),
+    )
 }
 
 /// As [`arrays`], of a function that fails on some values, if it does.
@@ -123,7 +139,14 @@ pub(super) fn failing_arrays(
     args: Vec<Expr>,
     body: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
 ) -> Expr {
-    call(name.into(), Volatility::Immutable, can_fail, returns, args, over_arrays(body))
+    call(
+        name.into(),
+        Volatility::Immutable,
+        can_fail,
+        returns,
+        args,
+        over_arrays(body),
+    )
 }
 
 fn over_arrays(body: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static) -> Body {
@@ -148,7 +171,14 @@ pub(super) fn volatile(
     body: impl Fn(usize) -> Result<ColumnarValue> + Send + Sync + 'static,
 ) -> Expr {
     let body: Body = Arc::new(move |_, rows| body(rows));
-    call(name.into(), Volatility::Volatile, false, returns, Vec::new(), body)
+    call(
+        name.into(),
+        Volatility::Volatile,
+        false,
+        returns,
+        Vec::new(),
+        body,
+    )
 }
 
 /// A failure on a row's data, under the name that Spark has for it.

@@ -50,7 +50,11 @@ pub(super) fn value(value: &Value, place: Place) -> Result<Bound, Error> {
 }
 
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    let padded = if hex.len() % 2 == 1 { format!("0{hex}") } else { hex.to_owned() };
+    let padded = if hex.len() % 2 == 1 {
+        format!("0{hex}")
+    } else {
+        hex.to_owned()
+    };
     padded
         .as_bytes()
         .chunks(2)
@@ -67,7 +71,9 @@ pub(super) fn number(text: &str, long: bool, place: Place) -> Result<Bound, Erro
     let wrong = |reason: &str| malformed(&format!("number {text}"), place, reason);
     let integer = || digits.parse::<i64>();
     Ok(match suffix {
-        "L" => bound(ScalarValue::Int64(Some(integer().map_err(|_| wrong("does not fit into bigint"))?))),
+        "L" => bound(ScalarValue::Int64(Some(
+            integer().map_err(|_| wrong("does not fit into bigint"))?,
+        ))),
         "S" => {
             let value = digits.parse().map_err(|_| wrong("does not fit into smallint"))?;
             bound(ScalarValue::Int16(Some(value)))
@@ -76,12 +82,16 @@ pub(super) fn number(text: &str, long: bool, place: Place) -> Result<Bound, Erro
             let value = digits.parse().map_err(|_| wrong("does not fit into tinyint"))?;
             bound(ScalarValue::Int8(Some(value)))
         }
-        "F" => bound(ScalarValue::Float32(Some(digits.parse().map_err(|_| wrong("is no float"))?))),
-        "D" => bound(ScalarValue::Float64(Some(digits.parse().map_err(|_| wrong("is no double"))?))),
+        "F" => bound(ScalarValue::Float32(Some(
+            digits.parse().map_err(|_| wrong("is no float"))?,
+        ))),
+        "D" => bound(ScalarValue::Float64(Some(
+            digits.parse().map_err(|_| wrong("is no double"))?,
+        ))),
         "BD" => decimal(digits).ok_or_else(|| wrong("does not fit into a decimal"))?,
-        _ if digits.contains(['e', 'E']) => {
-            bound(ScalarValue::Float64(Some(digits.parse().map_err(|_| wrong("is no double"))?)))
-        }
+        _ if digits.contains(['e', 'E']) => bound(ScalarValue::Float64(Some(
+            digits.parse().map_err(|_| wrong("is no double"))?,
+        ))),
         _ if digits.contains('.') => decimal(digits).ok_or_else(|| wrong("does not fit into a decimal"))?,
         _ => match (digits.parse::<i32>(), integer()) {
             (Ok(value), _) => bound(ScalarValue::Int32(Some(value))),
@@ -136,7 +146,8 @@ pub(super) fn typed(env: &Env, typed: &ast::TypedString, place: Place) -> Result
     let what = format!("{}'{written}'", typed.data_type);
     match from_ast(&typed.data_type) {
         Some(DataType::Date32) => {
-            let date = parse_date(written).ok_or_else(|| malformed(&what, place, "is no date like 2026-01-02"))?;
+            let date =
+                parse_date(written).ok_or_else(|| malformed(&what, place, "is no date like 2026-01-02"))?;
             Ok(bound(ScalarValue::Date32(Some(date.to_epoch_days()))))
         }
         Some(ty @ DataType::Timestamp(..)) => {
@@ -160,7 +171,13 @@ pub(super) fn typed(env: &Env, typed: &ast::TypedString, place: Place) -> Result
 
 /// `INTERVAL 10 SECONDS`, `INTERVAL '1' DAY`, `INTERVAL '1 day 2 hours'`.
 pub(super) fn interval(interval: &ast::Interval, place: Place) -> Result<Bound, Error> {
-    let wrong = || malformed("INTERVAL", place, "is like INTERVAL 10 SECONDS, INTERVAL '1' DAY or INTERVAL '1 day 2 hours'");
+    let wrong = || {
+        malformed(
+            "INTERVAL",
+            place,
+            "is like INTERVAL 10 SECONDS, INTERVAL '1' DAY or INTERVAL '1 day 2 hours'",
+        )
+    };
     if interval.last_field.is_some() {
         return Err(Error::Unsupported {
             what: "INTERVAL … TO …".to_owned(),

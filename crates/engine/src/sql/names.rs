@@ -1,8 +1,8 @@
 //! The names that Spark gives to columns without an alias: `length(CAST(value AS STRING))`.
 
 use datafusion::sql::sqlparser::ast::{
-    self, AccessExpr, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Subscript,
-    UnaryOperator, Value,
+    self, AccessExpr, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    Subscript, UnaryOperator, Value,
 };
 
 use super::literal;
@@ -15,11 +15,19 @@ pub(super) fn of(expr: &Expr, scope: &Scope) -> String {
         Expr::CompoundIdentifier(parts) => parts.last().map_or_else(String::new, |part| part.value.clone()),
         Expr::Nested(inner) => of(inner, scope),
         // A cast of a column keeps the column's name.
-        Expr::Cast { expr: inner, .. } if matches!(**inner, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => {
+        Expr::Cast { expr: inner, .. }
+            if matches!(**inner, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) =>
+        {
             of(inner, scope)
         }
-        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("window") => "window".to_owned(),
-        _ => Names { scope, lambdas: Vec::new() }.print(expr),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("window") => {
+            "window".to_owned()
+        }
+        _ => Names {
+            scope,
+            lambdas: Vec::new(),
+        }
+        .print(expr),
     }
 }
 
@@ -56,7 +64,9 @@ impl Names<'_> {
                 (UnaryOperator::Minus, Expr::Value(value)) => format!("-{}", written(&value.value)),
                 (UnaryOperator::Minus, inner) => format!("(- {})", self.print(inner)),
                 (UnaryOperator::Plus, inner) => format!("(+ {})", self.print(inner)),
-                (UnaryOperator::Not | UnaryOperator::BangNot, inner) => format!("(NOT {})", self.print(inner)),
+                (UnaryOperator::Not | UnaryOperator::BangNot, inner) => {
+                    format!("(NOT {})", self.print(inner))
+                }
                 (op, inner) => format!("{op}{}", self.print(inner)),
             },
             Expr::BinaryOp { left, op, right } => {
@@ -84,20 +94,46 @@ impl Names<'_> {
                 low,
                 high,
             } => {
-                let text = format!("between({}, {}, {})", self.print(expr), self.print(low), self.print(high));
+                let text = format!(
+                    "between({}, {}, {})",
+                    self.print(expr),
+                    self.print(low),
+                    self.print(high)
+                );
                 not(*negated, text)
             }
             Expr::Like {
-                expr, pattern, negated, ..
-            } => not(*negated, format!("{} LIKE {}", self.print(expr), self.print(pattern))),
+                expr,
+                pattern,
+                negated,
+                ..
+            } => not(
+                *negated,
+                format!("{} LIKE {}", self.print(expr), self.print(pattern)),
+            ),
             Expr::ILike {
-                expr, pattern, negated, ..
-            } => not(*negated, format!("ilike({}, {})", self.print(expr), self.print(pattern))),
+                expr,
+                pattern,
+                negated,
+                ..
+            } => not(
+                *negated,
+                format!("ilike({}, {})", self.print(expr), self.print(pattern)),
+            ),
             Expr::RLike {
-                expr, pattern, negated, ..
-            } => not(*negated, format!("RLIKE({}, {})", self.print(expr), self.print(pattern))),
+                expr,
+                pattern,
+                negated,
+                ..
+            } => not(
+                *negated,
+                format!("RLIKE({}, {})", self.print(expr), self.print(pattern)),
+            ),
             Expr::Cast {
-                kind, expr, data_type, ..
+                kind,
+                expr,
+                data_type,
+                ..
             } => {
                 let word = match kind {
                     ast::CastKind::TryCast | ast::CastKind::SafeCast => "TRY_CAST",
@@ -117,7 +153,9 @@ impl Names<'_> {
                 for when in conditions {
                     let condition = match operand {
                         None => self.print(&when.condition),
-                        Some(operand) => format!("({} = {})", self.print(operand), self.print(&when.condition)),
+                        Some(operand) => {
+                            format!("({} = {})", self.print(operand), self.print(&when.condition))
+                        }
                     };
                     text.push_str(&format!(" WHEN {condition} THEN {}", self.print(&when.result)));
                 }
@@ -139,7 +177,11 @@ impl Names<'_> {
                 text
             }
             Expr::Extract { field, expr, .. } => {
-                format!("extract({} FROM {})", field.to_string().to_uppercase(), self.print(expr))
+                format!(
+                    "extract({} FROM {})",
+                    field.to_string().to_uppercase(),
+                    self.print(expr)
+                )
             }
             Expr::Ceil { expr, field } => self.rounding("CEIL", expr, field),
             Expr::Floor { expr, field } => self.rounding("FLOOR", expr, field),
@@ -151,7 +193,9 @@ impl Names<'_> {
                 shorthand,
                 ..
             } => {
-                let from = substring_from.as_ref().map_or_else(String::new, |from| self.print(from));
+                let from = substring_from
+                    .as_ref()
+                    .map_or_else(String::new, |from| self.print(from));
                 let length = substring_for
                     .as_ref()
                     .map_or_else(|| i32::MAX.to_string(), |length| self.print(length));
@@ -168,7 +212,9 @@ impl Names<'_> {
                 match (trim_where, trim_what) {
                     (_, None) => format!("trim({text})"),
                     (side, Some(what)) => {
-                        let side = side.as_ref().map_or_else(|| "BOTH".to_owned(), ToString::to_string);
+                        let side = side
+                            .as_ref()
+                            .map_or_else(|| "BOTH".to_owned(), ToString::to_string);
                         format!("TRIM({side} {} FROM {text})", self.print(what))
                     }
                 }
@@ -192,7 +238,9 @@ impl Names<'_> {
     }
 
     fn is_lambda(&self, ident: &Ident) -> bool {
-        self.lambdas.iter().any(|name| name.eq_ignore_ascii_case(&ident.value))
+        self.lambdas
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(&ident.value))
     }
 
     fn path(&self, parts: &[Ident]) -> String {
@@ -209,7 +257,9 @@ impl Names<'_> {
 
     fn rounding(&mut self, name: &str, expr: &Expr, field: &ast::CeilFloorKind) -> String {
         match field {
-            ast::CeilFloorKind::Scale(scale) => format!("{name}({}, {})", self.print(expr), written(&scale.value)),
+            ast::CeilFloorKind::Scale(scale) => {
+                format!("{name}({}, {})", self.print(expr), written(&scale.value))
+            }
             ast::CeilFloorKind::DateTimeField(_) => format!("{name}({})", self.print(expr)),
         }
     }
@@ -228,7 +278,7 @@ impl Names<'_> {
             _ => Vec::new(),
         };
         match (name.as_str(), args.as_slice()) {
-            ("if" | "iff", [condition, then, otherwise]) => {
+            ("if", [condition, then, otherwise]) => {
                 return format!("(IF({condition}, {then}, {otherwise}))");
             }
             ("isnull", [value]) => return format!("({value} IS NULL)"),
@@ -250,11 +300,16 @@ impl Names<'_> {
             "sort_array" => &["", "true"],
             _ => &[],
         };
-        args.extend(defaults.iter().skip(args.len()).map(|&default| default.to_owned()));
+        args.extend(
+            defaults
+                .iter()
+                .skip(args.len())
+                .map(|&default| default.to_owned()),
+        );
         let shown = match name.as_str() {
-            "sqrt" | "cbrt" | "power" | "exp" | "log10" | "log2" | "ceil" | "floor" | "regexp_like" | "rlike" | "acos"
-            | "asin" | "atan" | "atan2" | "cos" | "cosh" | "degrees" | "expm1" | "hypot" | "log1p" | "radians" | "sin"
-            | "sinh" | "tan" | "tanh" => name.to_uppercase(),
+            "sqrt" | "cbrt" | "power" | "exp" | "log10" | "log2" | "ceil" | "floor" | "regexp_like"
+            | "rlike" | "acos" | "asin" | "atan" | "atan2" | "cos" | "cosh" | "degrees" | "expm1"
+            | "hypot" | "log1p" | "radians" | "sin" | "sinh" | "tan" | "tanh" => name.to_uppercase(),
             "log" if args.len() == 2 => "LOG".to_owned(),
             _ => name,
         };

@@ -11,7 +11,9 @@ use super::expression::{Binder, boolean};
 use super::kernel::can_fail;
 use super::literal::tight_decimal;
 use super::scope::Bound;
-use super::types::{bounded_decimal, common, is_float, is_integer, is_numeric, is_string, is_timestamp, spark_name};
+use super::types::{
+    bounded_decimal, common, is_float, is_integer, is_numeric, is_string, is_timestamp, spark_name, timestamp,
+};
 
 pub(super) fn binary(
     binder: &Binder<'_>,
@@ -23,12 +25,21 @@ pub(super) fn binary(
     match op {
         BinaryOperator::Plus => sum(binder, Arithmetic::Add, left, right, place),
         BinaryOperator::Minus => sum(binder, Arithmetic::Subtract, left, right, place),
-        BinaryOperator::Multiply => arithmetic(binder, Arithmetic::Multiply, OnFailure::Fail, left, right, place),
-        BinaryOperator::Divide => arithmetic(binder, Arithmetic::Divide, OnFailure::Fail, left, right, place),
-        BinaryOperator::Modulo => arithmetic(binder, Arithmetic::Remainder, OnFailure::Fail, left, right, place),
-        BinaryOperator::MyIntegerDivide => {
-            arithmetic(binder, Arithmetic::IntegerDivide, OnFailure::Fail, left, right, place)
+        BinaryOperator::Multiply => {
+            arithmetic(binder, Arithmetic::Multiply, OnFailure::Fail, left, right, place)
         }
+        BinaryOperator::Divide => arithmetic(binder, Arithmetic::Divide, OnFailure::Fail, left, right, place),
+        BinaryOperator::Modulo => {
+            arithmetic(binder, Arithmetic::Remainder, OnFailure::Fail, left, right, place)
+        }
+        BinaryOperator::MyIntegerDivide => arithmetic(
+            binder,
+            Arithmetic::IntegerDivide,
+            OnFailure::Fail,
+            left,
+            right,
+            place,
+        ),
         BinaryOperator::StringConcat => binder.apply("concat", vec![left, right], place),
         BinaryOperator::And => logical(binder, Operator::And, left, right, place),
         BinaryOperator::Or => logical(binder, Operator::Or, left, right, place),
@@ -74,15 +85,21 @@ pub(super) fn compare(
     right: Bound,
     place: Place,
 ) -> Result<Bound, Error> {
-    let ty = common(&left.ty, &right.ty)
-        .ok_or_else(|| mismatch(&op.to_string(), &left.ty, &right.ty, place))?;
+    let ty =
+        common(&left.ty, &right.ty).ok_or_else(|| mismatch(&op.to_string(), &left.ty, &right.ty, place))?;
     let what = op.to_string();
     let left = binder.as_type(left, &ty, &what, place)?;
     let right = binder.as_type(right, &ty, &what, place)?;
     Ok(boolean(infix(left, op, right)))
 }
 
-fn logical(binder: &Binder<'_>, op: Operator, left: Bound, right: Bound, place: Place) -> Result<Bound, Error> {
+fn logical(
+    binder: &Binder<'_>,
+    op: Operator,
+    left: Bound,
+    right: Bound,
+    place: Place,
+) -> Result<Bound, Error> {
     let what = op.to_string();
     let left = binder.as_type(left, &DataType::Boolean, &what, place)?;
     let right = binder.as_type(right, &DataType::Boolean, &what, place)?;
@@ -97,7 +114,10 @@ fn logical(binder: &Binder<'_>, op: Operator, left: Bound, right: Bound, place: 
         (constant(Some(decides)), constant(Some(decides))),
         (constant(Some(!decides)), right.clone()),
     ];
-    let pairs = pairs.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
+    let pairs = pairs
+        .into_iter()
+        .map(|(when, then)| (Box::new(when), Box::new(then)))
+        .collect();
     let unknown = infix(constant(None), op, right);
     Ok(boolean(Expr::Case(Case::new(
         Some(Box::new(left)),
@@ -127,29 +147,29 @@ fn sum(binder: &Binder<'_>, op: Arithmetic, left: Bound, right: Bound, place: Pl
     };
     match (&left.ty, &right.ty) {
         (DataType::Date32, days) if is_integer(days) => {
-            let name = if op == Arithmetic::Add { "date_add" } else { "date_sub" };
+            let name = if op == Arithmetic::Add {
+                "date_add"
+            } else {
+                "date_sub"
+            };
             binder.apply(name, vec![left, right], place)
         }
         (days, DataType::Date32) if is_integer(days) && op == Arithmetic::Add => {
             binder.apply("date_add", vec![right, left], place)
         }
         (at, interval) if is_interval(interval) && (is_timestamp(at) || *at == DataType::Date32) => {
-            let ty = left.ty.clone();
-            Ok(Bound {
-                expr: infix(left.expr, operator, right.expr),
-                ty,
-            })
+            moved(binder, operator, left, right, place)
         }
         (interval, at)
-            if is_interval(interval) && op == Arithmetic::Add && (is_timestamp(at) || *at == DataType::Date32) =>
+            if is_interval(interval)
+                && op == Arithmetic::Add
+                && (is_timestamp(at) || *at == DataType::Date32) =>
         {
-            let ty = right.ty.clone();
-            Ok(Bound {
-                expr: infix(right.expr, operator, left.expr),
-                ty,
-            })
+            moved(binder, operator, right, left, place)
         }
-        (a, b) if (is_timestamp(a) || *a == DataType::Date32) && (is_timestamp(b) || *b == DataType::Date32) => {
+        (a, b)
+            if (is_timestamp(a) || *a == DataType::Date32) && (is_timestamp(b) || *b == DataType::Date32) =>
+        {
             Err(Error::Unsupported {
                 what: "the interval between two dates or timestamps".to_owned(),
                 place,
@@ -158,6 +178,30 @@ fn sum(binder: &Binder<'_>, op: Arithmetic, left: Bound, right: Bound, place: Pl
         }
         _ => arithmetic(binder, op, OnFailure::Fail, left, right, place),
     }
+}
+
+/// A date or timestamp and an interval. A date moved by hours is a timestamp.
+fn moved(
+    binder: &Binder<'_>,
+    op: Operator,
+    at: Bound,
+    interval: Bound,
+    place: Place,
+) -> Result<Bound, Error> {
+    let days_only = matches!(
+        &interval.expr,
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(value)), _) if value.nanoseconds == 0
+    );
+    let ty = if at.ty == DataType::Date32 && !days_only {
+        timestamp()
+    } else {
+        at.ty.clone()
+    };
+    let at = binder.as_type(at, &ty, &op.to_string(), place)?;
+    Ok(Bound {
+        expr: infix(at, op, interval.expr),
+        ty,
+    })
 }
 
 pub(super) fn arithmetic(
@@ -181,7 +225,9 @@ pub(super) fn arithmetic(
     let left_type = as_number(&left.ty, &right.ty).ok_or_else(unfit)?;
     let right_type = as_number(&right.ty, &left.ty).ok_or_else(unfit)?;
     let is_decimal = |ty: &DataType| matches!(ty, DataType::Decimal128(..));
-    let decimals = (is_decimal(&left_type) || is_decimal(&right_type)) && !is_float(&left_type) && !is_float(&right_type);
+    let decimals = (is_decimal(&left_type) || is_decimal(&right_type))
+        && !is_float(&left_type)
+        && !is_float(&right_type);
     if decimals {
         return decimal(binder, op, failure, left, right, place);
     }

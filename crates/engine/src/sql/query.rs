@@ -94,7 +94,8 @@ impl Query {
         if let Some(name) = self.sources.iter().find(|name| !inputs.contains_key(name)) {
             return Err(Error::NotBound { name: name.clone() });
         }
-        self.now_micros.store(now.0.saturating_mul(1_000), Ordering::Relaxed);
+        self.now_micros
+            .store(now.0.saturating_mul(1_000), Ordering::Relaxed);
         let bound = Arc::clone(&self.plan).transform_up(|node| {
             let Some(scan) = node.downcast_ref::<ScanExec>() else {
                 return Ok(Transformed::no(node));

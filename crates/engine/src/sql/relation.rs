@@ -65,7 +65,10 @@ impl Relations<'_> {
                 let (left, right) = (self.body(left, withs)?, self.body(right, withs)?);
                 self.union_all(left, right)
             }
-            SetExpr::Values(_) => Err(unsupported("VALUES", "a streaming query reads its rows from a source")),
+            SetExpr::Values(_) => Err(unsupported(
+                "VALUES",
+                "a streaming query reads its rows from a source",
+            )),
             other => Err(unsupported(
                 &other.to_string(),
                 "write SELECT … FROM a source of this job",
@@ -97,7 +100,12 @@ impl Relations<'_> {
                 ),
             })?);
         }
-        let names: Vec<String> = left.scope.columns.iter().map(|column| column.name.clone()).collect();
+        let names: Vec<String> = left
+            .scope
+            .columns
+            .iter()
+            .map(|column| column.name.clone())
+            .collect();
         let (left, right) = (self.brought_to(left, &types)?, self.brought_to(right, &types)?);
         let plan = LogicalPlanBuilder::from(left).union(right)?.build()?;
         Ok(Relation::new(plan, names, None))
@@ -192,7 +200,10 @@ impl Relations<'_> {
             .iter()
             .find(|(source, _)| source.to_string().eq_ignore_ascii_case(name));
         let Some((source, schema)) = source else {
-            let mut known: Vec<String> = withs.iter().map(|(cte, _)| cte.alias.name.value.clone()).collect();
+            let mut known: Vec<String> = withs
+                .iter()
+                .map(|(cte, _)| cte.alias.name.value.clone())
+                .collect();
             known.extend(self.sources.iter().map(|(source, _)| source.to_string()));
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             return Err(Error::UnknownTable {
@@ -250,7 +261,10 @@ impl Relations<'_> {
                     items.extend(wildcard(&relation.scope, None, options)?);
                     continue;
                 }
-                SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    options,
+                ) => {
                     let name = name.to_string().replace('`', "");
                     items.extend(wildcard(&relation.scope, Some(&name), options)?);
                     continue;
@@ -282,7 +296,10 @@ impl Relations<'_> {
             items.push((name, bound));
         }
         let names = items.iter().map(|(name, _)| name.clone()).collect();
-        let items = items.into_iter().map(|(name, bound)| (name, bound.expr)).collect();
+        let items = items
+            .into_iter()
+            .map(|(name, bound)| (name, bound.expr))
+            .collect();
         let mut plan = project(relation.plan, items)?;
         if let Some((at, generator)) = generated {
             plan = unnested(plan, at, generator.outer)?;

@@ -42,7 +42,9 @@ impl Scope {
                 return Ok(Some((column, 2)));
             }
         }
-        let Some(name) = parts.first() else { return Ok(None) };
+        let Some(name) = parts.first() else {
+            return Ok(None);
+        };
         let found = self.matching(name, |_| true);
         Ok(one_of(found, parts)?.map(|column| (column, 1)))
     }

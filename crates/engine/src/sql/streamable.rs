@@ -6,17 +6,73 @@ use super::error::{Error, Place};
 use super::scope::place_of;
 
 const AGGREGATES: &[&str] = &[
-    "any", "any_value", "approx_count_distinct", "approx_percentile", "array_agg", "avg", "bit_and", "bit_or",
-    "bit_xor", "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count", "count_if", "count_min_sketch",
-    "covar_pop", "covar_samp", "every", "first", "first_value", "grouping", "grouping_id", "histogram_numeric",
-    "hll_sketch_agg", "kurtosis", "last", "last_value", "listagg", "max", "max_by", "mean", "median", "min", "min_by",
-    "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc", "regr_slope", "skewness", "some",
-    "std", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "try_avg", "try_sum", "var_pop", "var_samp",
+    "any",
+    "any_value",
+    "approx_count_distinct",
+    "approx_percentile",
+    "array_agg",
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bool_and",
+    "bool_or",
+    "collect_list",
+    "collect_set",
+    "corr",
+    "count",
+    "count_if",
+    "count_min_sketch",
+    "covar_pop",
+    "covar_samp",
+    "every",
+    "first",
+    "first_value",
+    "grouping",
+    "grouping_id",
+    "histogram_numeric",
+    "hll_sketch_agg",
+    "kurtosis",
+    "last",
+    "last_value",
+    "listagg",
+    "max",
+    "max_by",
+    "mean",
+    "median",
+    "min",
+    "min_by",
+    "mode",
+    "percentile",
+    "percentile_approx",
+    "percentile_cont",
+    "percentile_disc",
+    "regr_slope",
+    "skewness",
+    "some",
+    "std",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "string_agg",
+    "sum",
+    "try_avg",
+    "try_sum",
+    "var_pop",
+    "var_samp",
     "variance",
 ];
 
 const WINDOW_FUNCTIONS: &[&str] = &[
-    "cume_dist", "dense_rank", "lag", "lead", "nth_value", "ntile", "percent_rank", "rank", "row_number",
+    "cume_dist",
+    "dense_rank",
+    "lag",
+    "lead",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
 ];
 
 fn refused(operator: &str, place: Place, hint: &str) -> Error {
@@ -73,7 +129,11 @@ pub(super) fn check_query(query: &ast::Query) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn check_set_operation(op: SetOperator, quantifier: SetQuantifier, place: Place) -> Result<(), Error> {
+pub(super) fn check_set_operation(
+    op: SetOperator,
+    quantifier: SetQuantifier,
+    place: Place,
+) -> Result<(), Error> {
     match (op, quantifier) {
         (SetOperator::Union, SetQuantifier::All) => Ok(()),
         (SetOperator::Union, SetQuantifier::None | SetQuantifier::Distinct) => Err(refused(
@@ -104,7 +164,11 @@ pub(super) fn check_select(select: &ast::Select) -> Result<(), Error> {
         GroupByExpr::Expressions(list, modifiers) => !list.is_empty() || !modifiers.is_empty(),
     };
     if grouped || select.having.is_some() {
-        return Err(refused("GROUP BY", place, "aggregate behind the sink; aggregations over batches are not there yet"));
+        return Err(refused(
+            "GROUP BY",
+            place,
+            "aggregate behind the sink; aggregations over batches are not there yet",
+        ));
     }
     if select.qualify.is_some() || !select.named_window.is_empty() {
         return Err(refused("a window function", place, "compute it behind the sink"));
@@ -124,7 +188,11 @@ pub(super) fn check_select(select: &ast::Select) -> Result<(), Error> {
             statement: "SELECT INTO".to_owned(),
         });
     }
-    if select.top.is_some() || select.prewhere.is_some() || !select.connect_by.is_empty() || select.exclude.is_some() {
+    if select.top.is_some()
+        || select.prewhere.is_some()
+        || !select.connect_by.is_empty()
+        || select.exclude.is_some()
+    {
         return Err(Error::Unsupported {
             what: "a clause of another dialect".to_owned(),
             place,

@@ -64,7 +64,9 @@ pub(super) fn spark_name(ty: &DataType) -> String {
         DataType::Interval(_) => "interval".to_owned(),
         ty if is_string(ty) => "string".to_owned(),
         ty if is_binary(ty) => "binary".to_owned(),
-        DataType::List(item) | DataType::LargeList(item) => format!("array<{}>", spark_name(item.data_type())),
+        DataType::List(item) | DataType::LargeList(item) => {
+            format!("array<{}>", spark_name(item.data_type()))
+        }
         DataType::Struct(fields) => {
             let fields: Vec<String> = fields
                 .iter()
@@ -94,7 +96,9 @@ pub(super) fn from_ast(ty: &ast::DataType) -> Option<DataType> {
         ast::DataType::BigInt(_) => DataType::Int64,
         ast::DataType::Float(_) | ast::DataType::Real => DataType::Float32,
         ast::DataType::Double(_) => DataType::Float64,
-        ast::DataType::Decimal(info) | ast::DataType::Dec(info) | ast::DataType::Numeric(info) => decimal(info)?,
+        ast::DataType::Decimal(info) | ast::DataType::Dec(info) | ast::DataType::Numeric(info) => {
+            decimal(info)?
+        }
         ast::DataType::String(_) | ast::DataType::Varchar(_) | ast::DataType::Text => DataType::Utf8,
         ast::DataType::Binary(_) => DataType::Binary,
         ast::DataType::Date => DataType::Date32,
@@ -183,11 +187,13 @@ pub(super) fn common(left: &DataType, right: &DataType) -> Option<DataType> {
             Boolean | Date32 | DataType::Timestamp(..) | DataType::Binary => Some(other.clone()),
             _ => None,
         },
-        (a, b) if is_integer(a) && is_integer(b) => Some(if rank(a) > rank(b) { a.clone() } else { b.clone() }),
+        (a, b) if is_integer(a) && is_integer(b) => {
+            Some(if rank(a) > rank(b) { a.clone() } else { b.clone() })
+        }
         (a, b) if is_float(a) && is_float(b) => Some(Float64),
         (Float32 | Float64, Decimal128(..)) | (Decimal128(..), Float32 | Float64) => Some(Float64),
-        // Spark widens long with float to double only for long; float keeps smaller integers.
-        (float, other) | (other, float) if is_float(float) && is_integer(other) => Some(float.clone()),
+        // A float cannot hold every int.
+        (float, other) | (other, float) if is_float(float) && is_integer(other) => Some(Float64),
         (a, b) if is_numeric(a) && is_numeric(b) => {
             let ((p1, s1), (p2, s2)) = (as_decimal(a)?, as_decimal(b)?);
             let (p1, s1, p2, s2) = (i32::from(p1), i32::from(s1), i32::from(p2), i32::from(s2));

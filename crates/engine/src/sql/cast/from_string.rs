@@ -4,8 +4,8 @@ use chrono::{NaiveDate, NaiveTime};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimeUnit, TimestampMicrosecondType,
+    ArrowPrimitiveType, DataType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::cast::as_string_array;
 use datafusion::error::Result;
@@ -33,9 +33,13 @@ pub(super) fn parse(name: String, expr: Expr, to: &DataType, misfit: OnMisfit) -
             | DataType::Timestamp(TimeUnit::Microsecond, _)
     );
     readable.then(|| {
-        failing_arrays(misfit == OnMisfit::Fail, name, to.clone(), vec![expr], move |args| {
-            read(as_string_array(&args[0])?, &target, misfit)
-        })
+        failing_arrays(
+            misfit == OnMisfit::Fail,
+            name,
+            to.clone(),
+            vec![expr],
+            move |args| read(as_string_array(&args[0])?, &target, misfit),
+        )
     })
 }
 
@@ -48,7 +52,9 @@ fn read(text: &StringArray, to: &DataType, misfit: OnMisfit) -> Result<ArrayRef>
         DataType::Int64 => each::<Int64Type>(text, to, misfit, parse_integer),
         DataType::Float32 => each::<Float32Type>(text, to, misfit, parse_float::<f32>),
         DataType::Float64 => each::<Float64Type>(text, to, misfit, parse_float::<f64>),
-        DataType::Date32 => each::<Date32Type>(text, to, misfit, |text| parse_date(text).map(|date| date.to_epoch_days())),
+        DataType::Date32 => each::<Date32Type>(text, to, misfit, |text| {
+            parse_date(text).map(|date| date.to_epoch_days())
+        }),
         DataType::Timestamp(_, zone) => {
             let parsed = each::<TimestampMicrosecondType>(text, to, misfit, parse_timestamp)?;
             let parsed = parsed.as_primitive::<TimestampMicrosecondType>().clone();
@@ -185,7 +191,13 @@ fn digits(text: &str, length: std::ops::RangeInclusive<usize>) -> Option<u32> {
 pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
     let text = trimmed(text);
     let Some(split) = text.find(['T', ' ']) else {
-        return Some(day_of(text)?.0.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
+        return Some(
+            day_of(text)?
+                .0
+                .and_time(NaiveTime::MIN)
+                .and_utc()
+                .timestamp_micros(),
+        );
     };
     let (date, parts) = day_of(&text[..split])?;
     if parts != 3 {
@@ -219,7 +231,10 @@ fn time_of(text: &str) -> Option<i64> {
     }
     let mut micros = 0;
     for position in 0..6 {
-        let digit = fraction.as_bytes().get(position).map_or(0, |byte| i64::from(byte - b'0'));
+        let digit = fraction
+            .as_bytes()
+            .get(position)
+            .map_or(0, |byte| i64::from(byte - b'0'));
         micros = micros * 10 + digit;
     }
     Some((i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second)) * 1_000_000 + micros)
@@ -229,7 +244,10 @@ fn time_of(text: &str) -> Option<i64> {
 fn offset_of(text: &str) -> Option<i64> {
     let text = match text {
         "" | "Z" | "z" | "UTC" | "GMT" => return Some(0),
-        text => text.strip_prefix("UTC").or_else(|| text.strip_prefix("GMT")).unwrap_or(text),
+        text => text
+            .strip_prefix("UTC")
+            .or_else(|| text.strip_prefix("GMT"))
+            .unwrap_or(text),
     };
     let (sign, text) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
         (Some(rest), _) => (1, rest),

@@ -34,7 +34,13 @@ impl OnMisfit {
 }
 
 /// An explicit cast, or none if Spark does not cast between these types.
-pub(super) fn explicit(env: &Env, expr: Expr, from: &DataType, to: &DataType, misfit: OnMisfit) -> Option<Expr> {
+pub(super) fn explicit(
+    env: &Env,
+    expr: Expr,
+    from: &DataType,
+    to: &DataType,
+    misfit: OnMisfit,
+) -> Option<Expr> {
     if from == to {
         return Some(expr);
     }
@@ -44,7 +50,9 @@ pub(super) fn explicit(env: &Env, expr: Expr, from: &DataType, to: &DataType, mi
         (from, to) if is_string(from) && is_string(to) => plain(expr, to),
         (from, to) if is_binary(from) && is_binary(to) => plain(expr, to),
         (from, to) if is_string(from) && is_binary(to) => plain(expr, &DataType::Binary),
-        (from, DataType::Utf8) if is_binary(from) => to_string::from_binary(env, plain_unless(expr, from, &DataType::Binary)),
+        (from, DataType::Utf8) if is_binary(from) => {
+            to_string::from_binary(env, plain_unless(expr, from, &DataType::Binary))
+        }
         (from, DataType::Utf8) if is_printable(from) => to_string::print(name, expr),
         (from, to) if is_string(from) => {
             return from_string::parse(name, plain_unless(expr, from, &DataType::Utf8), to, misfit);
@@ -72,11 +80,12 @@ pub(super) fn implicit(env: &Env, expr: Expr, from: &DataType, to: &DataType) ->
         return Some(plain(expr, to));
     }
     let allowed = match (from, to) {
-        (from, DataType::Utf8) => is_printable(from) || is_string(from),
+        (from, DataType::Utf8) => is_printable(from) || is_string(from) || is_binary(from),
         (from, _) if is_string(from) => true,
         (from, to) if is_binary(from) && is_binary(to) => true,
         (DataType::Date32, to) | (DataType::Timestamp(_, None), to) if is_timestamp(to) => true,
         (DataType::Timestamp(..), DataType::Date32) => true,
+        (from, to) if is_timestamp(from) && is_timestamp(to) => true,
         (from, DataType::Float64 | DataType::Decimal128(..)) if is_numeric(from) => true,
         (DataType::List(_), DataType::List(_)) | (DataType::Struct(_), DataType::Struct(_)) => true,
         _ => false,
@@ -138,7 +147,9 @@ fn is_nested_printable(ty: &DataType) -> bool {
 
 /// A literal null of a type.
 pub(super) fn null_of(ty: &DataType) -> Option<Expr> {
-    ScalarValue::try_from(ty).ok().map(|null| Expr::Literal(null, None))
+    ScalarValue::try_from(ty)
+        .ok()
+        .map(|null| Expr::Literal(null, None))
 }
 
 /// A timestamp literal, from microseconds since the epoch.

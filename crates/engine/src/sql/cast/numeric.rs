@@ -1,6 +1,8 @@
 //! Casts among numbers, booleans, dates and timestamps.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, TimestampMicrosecondArray,
+};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
 use datafusion::error::Result;
@@ -13,7 +15,13 @@ use crate::sql::types::{is_float, is_integer, is_numeric, is_timestamp, spark_na
 
 const MICROS: i64 = 1_000_000;
 
-pub(super) fn convert(name: String, expr: Expr, from: &DataType, to: &DataType, misfit: OnMisfit) -> Option<Expr> {
+pub(super) fn convert(
+    name: String,
+    expr: Expr,
+    from: &DataType,
+    to: &DataType,
+    misfit: OnMisfit,
+) -> Option<Expr> {
     let known = match (from, to) {
         (DataType::Boolean, to) => is_numeric(to),
         (from, DataType::Boolean) => is_numeric(from),
@@ -26,9 +34,13 @@ pub(super) fn convert(name: String, expr: Expr, from: &DataType, to: &DataType, 
     };
     let (source, target) = (from.clone(), to.clone());
     known.then(|| {
-        failing_arrays(misfit == OnMisfit::Fail, name, to.clone(), vec![expr], move |args| {
-            cast(&args[0], &source, &target, misfit)
-        })
+        failing_arrays(
+            misfit == OnMisfit::Fail,
+            name,
+            to.clone(),
+            vec![expr],
+            move |args| cast(&args[0], &source, &target, misfit),
+        )
     })
 }
 

@@ -6,7 +6,8 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DecimalType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType,
+    DataType, Date32Type, Decimal128Type, DecimalType, Float32Type, Float64Type, TimeUnit,
+    TimestampMicrosecondType,
 };
 use datafusion::common::cast::as_binary_array;
 use datafusion::error::Result;
@@ -21,9 +22,12 @@ use crate::sql::kernel::{arrays, failed};
 /// Bytes as text: what is not UTF-8 becomes U+FFFD, and is counted.
 pub(super) fn from_binary(env: &Env, expr: Expr) -> Expr {
     let replaced = Arc::clone(&env.replaced);
-    arrays("cast(binary as string)", DataType::Utf8, vec![expr], move |args| {
-        Ok(Arc::new(decode(as_binary_array(&args[0])?, &replaced)))
-    })
+    arrays(
+        "cast(binary as string)",
+        DataType::Utf8,
+        vec![expr],
+        move |args| Ok(Arc::new(decode(as_binary_array(&args[0])?, &replaced))),
+    )
 }
 
 /// Checks all rows' bytes at once and copies nothing, if all are UTF-8.
@@ -129,7 +133,8 @@ fn write_or_null(out: &mut impl Write, values: &ArrayRef, row: usize) -> Result<
 }
 
 fn put(out: &mut impl Write, text: &str) -> Result<()> {
-    out.write_str(text).map_err(|error| failed("INTERNAL_ERROR", error))
+    out.write_str(text)
+        .map_err(|error| failed("INTERNAL_ERROR", error))
 }
 
 fn write_list(out: &mut impl Write, items: &ArrayRef) -> Result<()> {
@@ -206,7 +211,13 @@ fn write_date(out: &mut impl Write, days: i32) -> std::fmt::Result {
 
 fn write_day(out: &mut impl Write, date: NaiveDate) -> std::fmt::Result {
     let sign = if date.year() > 9999 { "+" } else { "" };
-    write!(out, "{sign}{:04}-{:02}-{:02}", date.year(), date.month(), date.day())
+    write!(
+        out,
+        "{sign}{:04}-{:02}-{:02}",
+        date.year(),
+        date.month(),
+        date.day()
+    )
 }
 
 /// `2026-01-02 03:04:05.678`, without trailing zeros, from microseconds since the epoch.
@@ -250,7 +261,10 @@ mod tests {
     #[test]
     fn each_broken_sequence_becomes_one_replacement_character_and_is_counted() {
         let rows: &[Option<&[u8]>] = &[Some(b"h\xE9\xFFllo"), None, Some(b"ok")];
-        assert_eq!(decoded(rows), (vec![some("h\u{FFFD}\u{FFFD}llo"), None, some("ok")], 2));
+        assert_eq!(
+            decoded(rows),
+            (vec![some("h\u{FFFD}\u{FFFD}llo"), None, some("ok")], 2)
+        );
     }
 
     #[test]
@@ -265,6 +279,9 @@ mod tests {
         let slice = BinaryArray::from(rows).slice(1, 2);
         let replaced = AtomicU64::new(0);
         let text = decode(&slice, &replaced);
-        assert_eq!((text.value(0), text.value(1), replaced.into_inner()), ("a", "b", 0));
+        assert_eq!(
+            (text.value(0), text.value(1), replaced.into_inner()),
+            ("a", "b", 0)
+        );
     }
 }

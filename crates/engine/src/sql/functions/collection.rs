@@ -16,10 +16,28 @@ use crate::sql::scope::Bound;
 use crate::sql::types::{common, list_of, spark_name};
 
 pub(super) const NAMES: &[&str] = &[
-    "array", "array_append", "array_contains", "array_join", "array_remove", "array_size", "array_sort",
+    "array",
+    "array_append",
+    "array_contains",
+    "array_join",
+    "array_remove",
+    "array_size",
+    "array_sort",
     "cardinality",
-    "element_at", "exists", "explode", "explode_outer", "filter", "get", "map", "named_struct", "size",
-    "sort_array", "struct", "transform", "try_element_at", "window",
+    "element_at",
+    "exists",
+    "explode",
+    "explode_outer",
+    "filter",
+    "get",
+    "map",
+    "named_struct",
+    "size",
+    "sort_array",
+    "struct",
+    "transform",
+    "try_element_at",
+    "window",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
@@ -27,7 +45,10 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         "array" => {
             let (exprs, ty) = call.binder.to_common(call.args.clone(), "array", call.place)?;
             let expr = call.binder.core_call("make_array", exprs, call.place)?.expr;
-            Bound { expr, ty: list_of(ty) }
+            Bound {
+                expr,
+                ty: list_of(ty),
+            }
         }
         "map" => map(call)?,
         "named_struct" => named_struct(call)?,
@@ -46,18 +67,29 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         "get" => {
             call.arity(2, 2)?;
             let (array, index) = (call.args[0].clone(), call.as_type(1, &DataType::Int32)?);
-            item(array, index, Counting::FromZero, Missing::Null).ok_or_else(|| call.mismatch("takes an array"))?
+            item(array, index, Counting::FromZero, Missing::Null)
+                .ok_or_else(|| call.mismatch("takes an array"))?
         }
         "array_contains" => {
             call.arity(2, 2)?;
             let (array, value) = with_item(call)?;
-            let expr = call.binder.spark_call("array_contains", vec![array, value], call.place)?.expr;
-            Bound { expr, ty: DataType::Boolean }
+            let expr = call
+                .binder
+                .spark_call("array_contains", vec![array, value], call.place)?
+                .expr;
+            Bound {
+                expr,
+                ty: DataType::Boolean,
+            }
         }
         "array_remove" | "array_append" => {
             call.arity(2, 2)?;
             let (array, value) = with_item(call)?;
-            let name = if call.name == "array_remove" { "array_remove_all" } else { call.name };
+            let name = if call.name == "array_remove" {
+                "array_remove_all"
+            } else {
+                call.name
+            };
             call.binder.core_call(name, vec![array, value], call.place)?
         }
         "array_join" => {
@@ -73,8 +105,12 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             call.arity(1, 2)?;
             let descending = match call.args.get(1).map(|arg| &arg.expr) {
                 None => false,
-                Some(Expr::Literal(datafusion::common::ScalarValue::Boolean(Some(ascending)), _)) => !ascending,
-                Some(_) => return Err(call.unsupported("an order that is not a literal", "write true or false")),
+                Some(Expr::Literal(datafusion::common::ScalarValue::Boolean(Some(ascending)), _)) => {
+                    !ascending
+                }
+                Some(_) => {
+                    return Err(call.unsupported("an order that is not a literal", "write true or false"));
+                }
             };
             let (order, nulls) = if descending {
                 ("DESC", "NULLS LAST")
@@ -122,7 +158,10 @@ pub(in crate::sql) fn subscript(
         other => Err(Error::Mismatch {
             what: "[…]".to_owned(),
             place,
-            reason: format!("takes an element of an array or a map, not of {}", spark_name(other)),
+            reason: format!(
+                "takes an element of an array or a map, not of {}",
+                spark_name(other)
+            ),
         }),
     }
 }
@@ -132,7 +171,8 @@ fn element_at(call: &Call<'_>, missing: Missing) -> Result<Bound, Error> {
     match &root.ty {
         DataType::List(_) => {
             let index = call.as_type(1, &DataType::Int32)?;
-            item(root, index, Counting::FromOne, missing).ok_or_else(|| call.mismatch("takes an array or a map"))
+            item(root, index, Counting::FromOne, missing)
+                .ok_or_else(|| call.mismatch("takes an array or a map"))
         }
         DataType::Map(..) => value_of(call.binder, root, key, call.place),
         _ => Err(call.mismatch(format!("takes an array or a map, not {}", call.type_name(0)))),
@@ -161,7 +201,9 @@ fn value_of(binder: &Binder<'_>, root: Bound, key: Bound, place: Place) -> Resul
 
 /// An element of an array, or none if it is no array.
 fn item(array: Bound, index: Expr, counting: Counting, missing: Missing) -> Option<Bound> {
-    let DataType::List(field) = &array.ty else { return None };
+    let DataType::List(field) = &array.ty else {
+        return None;
+    };
     let ty = field.data_type().clone();
     let name = format!("item({counting:?}, {missing:?})");
     let can_fail = missing == Missing::Fail || counting == Counting::FromOne;
@@ -217,7 +259,10 @@ fn size(call: &Call<'_>) -> Result<Bound, Error> {
     let expr = arrays("size", ty.clone(), call.exprs(), |args| {
         let (offsets, nulls) = match args[0].data_type() {
             DataType::Map(..) => (args[0].as_map().offsets().clone(), args[0].nulls().cloned()),
-            _ => (args[0].as_list::<i32>().offsets().clone(), args[0].nulls().cloned()),
+            _ => (
+                args[0].as_list::<i32>().offsets().clone(),
+                args[0].nulls().cloned(),
+            ),
         };
         let sizes = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
         Ok(Arc::new(Int32Array::new(sizes, nulls)) as ArrayRef)
@@ -250,7 +295,14 @@ fn map(call: &Call<'_>) -> Result<Bound, Error> {
     if call.args.is_empty() || !call.args.len().is_multiple_of(2) {
         return Err(call.mismatch("takes keys and values in turn"));
     }
-    let every_other = |from: usize| call.args.iter().skip(from).step_by(2).cloned().collect::<Vec<_>>();
+    let every_other = |from: usize| {
+        call.args
+            .iter()
+            .skip(from)
+            .step_by(2)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     let (keys, _) = call.binder.to_common(every_other(0), "map", call.place)?;
     let (values, _) = call.binder.to_common(every_other(1), "map", call.place)?;
     let keys = call.binder.core_call("make_array", keys, call.place)?.expr;

@@ -16,8 +16,26 @@ use crate::sql::scope::Bound;
 use crate::sql::types::{spark_name, timestamp};
 
 pub(super) const NAMES: &[&str] = &[
-    "coalesce", "current_date", "current_timestamp", "greatest", "if", "ifnull", "iff", "isnan", "isnotnull", "isnull",
-    "least", "nanvl", "now", "nullif", "nvl", "nvl2", "rand", "random", "typeof", "uuid",
+    "coalesce",
+    "curdate",
+    "current_date",
+    "current_timestamp",
+    "greatest",
+    "if",
+    "ifnull",
+    "isnan",
+    "isnotnull",
+    "isnull",
+    "least",
+    "nanvl",
+    "now",
+    "nullif",
+    "nvl",
+    "nvl2",
+    "rand",
+    "random",
+    "typeof",
+    "uuid",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
@@ -25,12 +43,16 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         "isnull" | "isnotnull" => {
             call.arity(1, 1)?;
             let inner = Box::new(call.args[0].expr.clone());
-            boolean(if call.name == "isnull" { Expr::IsNull(inner) } else { Expr::IsNotNull(inner) })
+            boolean(if call.name == "isnull" {
+                Expr::IsNull(inner)
+            } else {
+                Expr::IsNotNull(inner)
+            })
         }
         "coalesce" | "nvl" | "ifnull" => common_call(call, "coalesce")?,
         "greatest" | "least" => common_call(call, call.name)?,
         "nullif" => nullif(call)?,
-        "if" | "iff" => {
+        "if" => {
             call.arity(3, 3)?;
             let condition = call.as_type(0, &DataType::Boolean)?;
             choose(call, condition, 1, 2)?
@@ -64,7 +86,7 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             call.arity(0, 1)?;
             call.binder.core_call("random", Vec::new(), call.place)?
         }
-        "current_timestamp" | "now" | "localtimestamp" => {
+        "current_timestamp" | "now" => {
             call.arity(0, 0)?;
             now(call)
         }
@@ -72,7 +94,9 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             call.arity(0, 0)?;
             let now = now(call);
             Bound {
-                expr: call.binder.as_type(now, &DataType::Date32, call.name, call.place)?,
+                expr: call
+                    .binder
+                    .as_type(now, &DataType::Date32, call.name, call.place)?,
                 ty: DataType::Date32,
             }
         }
@@ -95,7 +119,10 @@ fn choose(call: &Call<'_>, condition: Expr, then: usize, otherwise: usize) -> Re
     let (mut both, ty) = call.binder.to_common(both, call.name, call.place)?;
     let otherwise = both.pop().map(Box::new);
     let then = both.pop().map(Box::new);
-    let pairs = then.into_iter().map(|then| (Box::new(condition.clone()), then)).collect();
+    let pairs = then
+        .into_iter()
+        .map(|then| (Box::new(condition.clone()), then))
+        .collect();
     Ok(Bound {
         expr: Expr::Case(Case::new(None, pairs, otherwise)),
         ty,
@@ -128,5 +155,8 @@ fn now(call: &Call<'_>) -> Bound {
         };
         Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone).into())
     });
-    Bound { expr, ty: timestamp() }
+    Bound {
+        expr,
+        ty: timestamp(),
+    }
 }

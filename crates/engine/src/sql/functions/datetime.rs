@@ -5,7 +5,9 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, Int64Array, StringArray,
     TimestampMicrosecondArray,
 };
-use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::Expr;
 use std::sync::Arc;
@@ -19,12 +21,50 @@ use crate::sql::scope::Bound;
 use crate::sql::types::{is_string, timestamp};
 
 pub(super) const NAMES: &[&str] = &[
-    "add_months", "date_add", "date_diff", "date_format", "date_from_unix_date", "date_part", "date_sub", "date_trunc",
-    "dateadd", "datediff", "datepart", "day", "dayname", "dayofmonth", "dayofweek", "dayofyear", "from_unixtime", "hour",
-    "last_day", "make_date", "minute", "month", "monthname", "months_between", "next_day", "quarter", "second", "timestamp_micros",
-    "timestamp_millis", "timestamp_seconds", "to_date", "to_timestamp", "to_unix_timestamp", "trunc", "try_to_date",
-    "try_to_timestamp", "unix_date", "unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "weekday",
-    "weekofyear", "year",
+    "add_months",
+    "date_add",
+    "date_diff",
+    "date_format",
+    "date_from_unix_date",
+    "date_part",
+    "date_sub",
+    "date_trunc",
+    "dateadd",
+    "datediff",
+    "datepart",
+    "day",
+    "dayname",
+    "dayofmonth",
+    "dayofweek",
+    "dayofyear",
+    "from_unixtime",
+    "hour",
+    "last_day",
+    "make_date",
+    "minute",
+    "month",
+    "monthname",
+    "months_between",
+    "next_day",
+    "quarter",
+    "second",
+    "timestamp_micros",
+    "timestamp_millis",
+    "timestamp_seconds",
+    "to_date",
+    "to_timestamp",
+    "to_unix_timestamp",
+    "trunc",
+    "try_to_date",
+    "try_to_timestamp",
+    "unix_date",
+    "unix_micros",
+    "unix_millis",
+    "unix_seconds",
+    "unix_timestamp",
+    "weekday",
+    "weekofyear",
+    "year",
 ];
 
 const SECOND: i64 = 1_000_000;
@@ -86,7 +126,9 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         "date_from_unix_date" => {
             call.arity(1, 1)?;
             let days = call.as_type(0, &DataType::Int32)?;
-            dates("date_from_unix_date", vec![days], |args, row| Some(args[0].as_primitive::<Int32Type>().value(row)))
+            dates("date_from_unix_date", vec![days], |args, row| {
+                Some(args[0].as_primitive::<Int32Type>().value(row))
+            })
         }
         "date_trunc" => {
             call.arity(2, 2)?;
@@ -96,7 +138,9 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             call.arity(2, 2)?;
             dates("trunc", vec![call.date(0)?, call.string(1)?], |args, row| {
                 let unit = Unit::of(args[1].as_string::<i32>().value(row))?;
-                unit.is_of_days().then(|| unit.first_day(date_at(&args[0], row)?)).flatten()
+                unit.is_of_days()
+                    .then(|| unit.first_day(date_at(&args[0], row)?))
+                    .flatten()
             })
         }
         "date_add" | "dateadd" | "date_sub" => {
@@ -105,14 +149,20 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             let args = vec![call.date(0)?, call.as_type(1, &DataType::Int32)?];
             dates(call.name, args, move |args, row| {
                 let days = args[1].as_primitive::<Int32Type>().value(row);
-                args[0].as_primitive::<Date32Type>().value(row).checked_add(days.checked_mul(sign)?)
+                args[0]
+                    .as_primitive::<Date32Type>()
+                    .value(row)
+                    .checked_add(days.checked_mul(sign)?)
             })
         }
         "add_months" => {
             call.arity(2, 2)?;
             let args = vec![call.date(0)?, call.as_type(1, &DataType::Int32)?];
             dates("add_months", args, |args, row| {
-                let (date, months) = (date_at(&args[0], row)?, args[1].as_primitive::<Int32Type>().value(row));
+                let (date, months) = (
+                    date_at(&args[0], row)?,
+                    args[1].as_primitive::<Int32Type>().value(row),
+                );
                 let count = Months::new(months.unsigned_abs());
                 let moved = if months < 0 {
                     date.checked_sub_months(count)
@@ -146,12 +196,22 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
                 DataType::Int32,
                 vec![call.date(0)?, call.date(1)?],
                 |args| {
-                    let (end, start) = (args[0].as_primitive::<Date32Type>(), args[1].as_primitive::<Date32Type>());
-                    let days: Int32Array = end.iter().zip(start).map(|(end, start)| end?.checked_sub(start?)).collect();
+                    let (end, start) = (
+                        args[0].as_primitive::<Date32Type>(),
+                        args[1].as_primitive::<Date32Type>(),
+                    );
+                    let days: Int32Array = end
+                        .iter()
+                        .zip(start)
+                        .map(|(end, start)| end?.checked_sub(start?))
+                        .collect();
                     Ok(Arc::new(days) as ArrayRef)
                 },
             );
-            Bound { expr, ty: DataType::Int32 }
+            Bound {
+                expr,
+                ty: DataType::Int32,
+            }
         }
         "months_between" => months_between(call)?,
         "dayname" => {
@@ -188,7 +248,10 @@ fn dates(
             .collect();
         Ok(Arc::new(dates) as ArrayRef)
     });
-    Bound { expr, ty: DataType::Date32 }
+    Bound {
+        expr,
+        ty: DataType::Date32,
+    }
 }
 
 type OfDate = fn(NaiveDate) -> u32;
@@ -212,11 +275,17 @@ fn of_date(name: &str, date: Expr, part: OfDate) -> Result<Bound, Error> {
         let parts: Int32Array = args[0]
             .as_primitive::<Date32Type>()
             .iter()
-            .map(|days| days.and_then(NaiveDate::from_epoch_days).map(|date| part(date).cast_signed()))
+            .map(|days| {
+                days.and_then(NaiveDate::from_epoch_days)
+                    .map(|date| part(date).cast_signed())
+            })
             .collect();
         Ok(Arc::new(parts) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Int32 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Int32,
+    })
 }
 
 fn clock_part(name: &str) -> Option<(i64, i64)> {
@@ -235,7 +304,10 @@ fn of_clock(name: &str, at: Expr, unit: i64, modulus: i64) -> Bound {
             micros.unary(|micros| i32::try_from(micros.div_euclid(unit).rem_euclid(modulus)).unwrap_or(0));
         Ok(Arc::new(parts) as ArrayRef)
     });
-    Bound { expr, ty: DataType::Int32 }
+    Bound {
+        expr,
+        ty: DataType::Int32,
+    }
 }
 
 /// `EXTRACT(field FROM …)`
@@ -280,7 +352,8 @@ fn pattern(call: &Call<'_>, index: usize, default: &str) -> Result<(String, Patt
         Some(_) => call.literal_text(index)?,
         None => default.to_owned(),
     };
-    let pattern = Pattern::new(&written).map_err(|reason| call.mismatch(format!("cannot use pattern `{written}`: {reason}")))?;
+    let pattern = Pattern::new(&written)
+        .map_err(|reason| call.mismatch(format!("cannot use pattern `{written}`: {reason}")))?;
     Ok((written, pattern))
 }
 
@@ -293,10 +366,16 @@ fn printed(call: &Call<'_>, name: &str, at: Expr, pattern: Result<Pattern, Strin
     let pattern = pattern.map_err(|reason| call.mismatch(reason))?;
     let expr = arrays(name, DataType::Utf8, vec![at], move |args| {
         let micros = args[0].as_primitive::<TimestampMicrosecondType>();
-        let text: StringArray = micros.iter().map(|micros| micros.and_then(|micros| pattern.format(micros))).collect();
+        let text: StringArray = micros
+            .iter()
+            .map(|micros| micros.and_then(|micros| pattern.format(micros)))
+            .collect();
         Ok(Arc::new(text) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Utf8 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Utf8,
+    })
 }
 
 /// Text as microseconds, by a pattern or as a cast reads it.
@@ -310,27 +389,35 @@ fn parsed(call: &Call<'_>, misfit: OnMisfit) -> Result<Expr, Error> {
         None => format!("{misfit:?} to_timestamp"),
     };
     let text = call.string(0)?;
-    Ok(failing_arrays(misfit == OnMisfit::Fail, name, timestamp(), vec![text], move |args| {
-        let micros: DataFusionResult<TimestampMicrosecondArray> = args[0]
-            .as_string::<i32>()
-            .iter()
-            .map(|text| {
-                let Some(text) = text else { return Ok(None) };
-                let micros = match &reader {
-                    Some((_, pattern)) => pattern.parse(text),
-                    None => parse_timestamp(text),
-                };
-                if micros.is_none() && misfit == OnMisfit::Fail {
-                    return Err(failed(
-                        "CANNOT_PARSE_TIMESTAMP",
-                        format!("'{text}' does not fit the pattern; use try_to_timestamp to get null instead"),
-                    ));
-                }
-                Ok(micros)
-            })
-            .collect();
-        Ok(Arc::new(micros?.with_data_type(timestamp())) as ArrayRef)
-    }))
+    Ok(failing_arrays(
+        misfit == OnMisfit::Fail,
+        name,
+        timestamp(),
+        vec![text],
+        move |args| {
+            let micros: DataFusionResult<TimestampMicrosecondArray> = args[0]
+                .as_string::<i32>()
+                .iter()
+                .map(|text| {
+                    let Some(text) = text else { return Ok(None) };
+                    let micros = match &reader {
+                        Some((_, pattern)) => pattern.parse(text),
+                        None => parse_timestamp(text),
+                    };
+                    if micros.is_none() && misfit == OnMisfit::Fail {
+                        return Err(failed(
+                            "CANNOT_PARSE_TIMESTAMP",
+                            format!(
+                                "'{text}' does not fit the pattern; use try_to_timestamp to get null instead"
+                            ),
+                        ));
+                    }
+                    Ok(micros)
+                })
+                .collect();
+            Ok(Arc::new(micros?.with_data_type(timestamp())) as ArrayRef)
+        },
+    ))
 }
 
 fn to_timestamp(call: &Call<'_>, misfit: OnMisfit) -> Result<Bound, Error> {
@@ -340,7 +427,10 @@ fn to_timestamp(call: &Call<'_>, misfit: OnMisfit) -> Result<Bound, Error> {
     } else {
         cast(call, call.args[0].clone(), &timestamp())?
     };
-    Ok(Bound { expr, ty: timestamp() })
+    Ok(Bound {
+        expr,
+        ty: timestamp(),
+    })
 }
 
 fn to_date(call: &Call<'_>, misfit: OnMisfit) -> Result<Bound, Error> {
@@ -358,13 +448,20 @@ fn to_date(call: &Call<'_>, misfit: OnMisfit) -> Result<Bound, Error> {
         };
         cast(call, at, &DataType::Date32)?
     };
-    Ok(Bound { expr, ty: DataType::Date32 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Date32,
+    })
 }
 
 fn unix_timestamp(call: &Call<'_>) -> Result<Bound, Error> {
     call.arity(0, 2)?;
     let at = match call.args.first() {
-        None => call.binder.apply("current_timestamp", Vec::new(), call.place)?.expr,
+        None => {
+            call.binder
+                .apply("current_timestamp", Vec::new(), call.place)?
+                .expr
+        }
         Some(arg) if is_string(&arg.ty) => {
             let mut args = call.args.clone();
             if args.len() == 1 {
@@ -382,20 +479,30 @@ fn unix_timestamp(call: &Call<'_>) -> Result<Bound, Error> {
     };
     // Not the floor: Spark's own arithmetic rounds towards zero here.
     let expr = arrays("unix_timestamp", DataType::Int64, vec![at], |args| {
-        let seconds: Int64Array = args[0].as_primitive::<TimestampMicrosecondType>().unary(|micros| micros / SECOND);
+        let seconds: Int64Array = args[0]
+            .as_primitive::<TimestampMicrosecondType>()
+            .unary(|micros| micros / SECOND);
         Ok(Arc::new(seconds) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Int64 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Int64,
+    })
 }
 
 fn units_of(call: &Call<'_>, unit: i64) -> Result<Bound, Error> {
     call.arity(1, 1)?;
     let at = call.timestamp(0)?;
     let expr = arrays(call.name, DataType::Int64, vec![at], move |args| {
-        let units: Int64Array = args[0].as_primitive::<TimestampMicrosecondType>().unary(|micros| micros.div_euclid(unit));
+        let units: Int64Array = args[0]
+            .as_primitive::<TimestampMicrosecondType>()
+            .unary(|micros| micros.div_euclid(unit));
         Ok(Arc::new(units) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Int64 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Int64,
+    })
 }
 
 fn from_units(call: &Call<'_>, unit: i64) -> Result<Bound, Error> {
@@ -412,7 +519,10 @@ fn from_units(call: &Call<'_>, unit: i64) -> Result<Bound, Error> {
             .collect();
         Ok(Arc::new(micros?.with_data_type(timestamp())) as ArrayRef)
     });
-    Ok(Bound { expr, ty: timestamp() })
+    Ok(Bound {
+        expr,
+        ty: timestamp(),
+    })
 }
 
 /// What dates and timestamps are cut to.
@@ -492,7 +602,10 @@ fn date_trunc(unit: Expr, at: Expr) -> Bound {
             .collect();
         Ok(Arc::new(cut.with_data_type(timestamp())) as ArrayRef)
     });
-    Bound { expr, ty: timestamp() }
+    Bound {
+        expr,
+        ty: timestamp(),
+    }
 }
 
 fn make_date(call: &Call<'_>) -> Result<Bound, Error> {
@@ -525,7 +638,10 @@ fn make_date(call: &Call<'_>) -> Result<Bound, Error> {
             .collect();
         Ok(Arc::new(dates?) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Date32 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Date32,
+    })
 }
 
 fn last_of_month(date: NaiveDate) -> Option<NaiveDate> {
@@ -553,12 +669,19 @@ fn months_between(call: &Call<'_>) -> Result<Bound, Error> {
             .zip(start)
             .map(|(end, start)| {
                 let months = months_from(start?, end?)?;
-                Some(if rounded { (months * 1e8).round() / 1e8 } else { months })
+                Some(if rounded {
+                    (months * 1e8).round() / 1e8
+                } else {
+                    months
+                })
             })
             .collect();
         Ok(Arc::new(months) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Float64 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Float64,
+    })
 }
 
 /// Whole months between equal days of the month or last days, otherwise with 31sts of a month.

@@ -26,13 +26,18 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
                 let rows = columns.first().map_or(0, |column| column.len());
                 let hashes: DataFusionResult<Int32Array> = (0..rows)
                     .map(|row| {
-                        let hash = columns.iter().try_fold(SEED, |seed, column| hashed(column, row, seed))?;
+                        let hash = columns
+                            .iter()
+                            .try_fold(SEED, |seed, column| hashed(column, row, seed))?;
                         Ok(Some(hash.cast_signed()))
                     })
                     .collect();
                 Ok(Arc::new(hashes?) as ArrayRef)
             });
-            Bound { expr, ty: DataType::Int32 }
+            Bound {
+                expr,
+                ty: DataType::Int32,
+            }
         }
         _ => return Ok(None),
     }))
@@ -84,8 +89,14 @@ fn bytes(bytes: &[u8], seed: u32) -> u32 {
 }
 
 const fn mix(hash: u32, word: u32) -> u32 {
-    let word = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-    (hash ^ word).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
+    let word = word
+        .wrapping_mul(0xcc9e_2d51)
+        .rotate_left(15)
+        .wrapping_mul(0x1b87_3593);
+    (hash ^ word)
+        .rotate_left(13)
+        .wrapping_mul(5)
+        .wrapping_add(0xe654_6b64)
 }
 
 const fn finish(hash: u32, length: u32) -> u32 {

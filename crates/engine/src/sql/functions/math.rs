@@ -19,10 +19,53 @@ use crate::sql::scope::Bound;
 use crate::sql::types::{as_decimal, bounded_decimal, is_integer};
 
 pub(super) const NAMES: &[&str] = &[
-    "abs", "acos", "asin", "atan", "atan2", "bin", "bround", "cbrt", "ceil", "ceiling", "conv", "cos", "cosh", "cot", "degrees", "div",
-    "e", "exp", "expm1", "floor", "hypot", "ln", "log", "log10", "log1p", "log2", "mod", "negative", "pi", "pmod", "positive",
-    "pow", "power", "radians", "round", "sign", "signum", "sin", "sinh", "sqrt", "tan", "tanh", "try_add", "try_divide",
-    "try_mod", "try_multiply", "try_subtract",
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "bin",
+    "bround",
+    "cbrt",
+    "ceil",
+    "ceiling",
+    "conv",
+    "cos",
+    "cosh",
+    "cot",
+    "degrees",
+    "div",
+    "e",
+    "exp",
+    "expm1",
+    "floor",
+    "hypot",
+    "ln",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "mod",
+    "negative",
+    "pi",
+    "pmod",
+    "positive",
+    "pow",
+    "power",
+    "radians",
+    "round",
+    "sign",
+    "signum",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "try_add",
+    "try_divide",
+    "try_mod",
+    "try_multiply",
+    "try_subtract",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
@@ -37,8 +80,14 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
     }
     Ok(Some(match call.name {
         "abs" => abs(call)?,
-        "negative" => operators::negate(call.binder, call.args[0].clone(), call.place)?,
-        "positive" => call.args[0].clone(),
+        "negative" => {
+            call.arity(1, 1)?;
+            operators::negate(call.binder, call.args[0].clone(), call.place)?
+        }
+        "positive" => {
+            call.arity(1, 1)?;
+            call.args[0].clone()
+        }
         "log" => {
             call.arity(1, 2)?;
             if call.args.len() == 1 {
@@ -140,18 +189,31 @@ fn doubles(call: &Call<'_>, function: OfOneDouble) -> Result<Bound, Error> {
         let values: Float64Array = values.iter().map(|value| value.and_then(function)).collect();
         Ok(Arc::new(values) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Float64 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Float64,
+    })
 }
 
 fn of_two_doubles(call: &Call<'_>, function: fn(f64, f64) -> Option<f64>) -> Result<Bound, Error> {
     call.arity(2, 2)?;
     let args = vec![call.double(0)?, call.double(1)?];
     let expr = arrays(call.name, DataType::Float64, args, move |args| {
-        let (left, right) = (args[0].as_primitive::<Float64Type>(), args[1].as_primitive::<Float64Type>());
-        let values: Float64Array = left.iter().zip(right).map(|(left, right)| function(left?, right?)).collect();
+        let (left, right) = (
+            args[0].as_primitive::<Float64Type>(),
+            args[1].as_primitive::<Float64Type>(),
+        );
+        let values: Float64Array = left
+            .iter()
+            .zip(right)
+            .map(|(left, right)| function(left?, right?))
+            .collect();
         Ok(Arc::new(values) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Float64 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Float64,
+    })
 }
 
 /// The value, or its negative where it is negative, which fails for the least integer.
@@ -173,7 +235,10 @@ fn abs(call: &Call<'_>) -> Result<Bound, Error> {
         vec![(Box::new(negative.expr), Box::new(turned))],
         Some(Box::new(bound.expr)),
     );
-    Ok(Bound { expr: Expr::Case(case), ty })
+    Ok(Bound {
+        expr: Expr::Case(case),
+        ty,
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,17 +288,25 @@ fn whole(call: &Call<'_>, rounding: Rounding) -> Result<Bound, Error> {
                 let values = args[0].as_primitive::<Float64Type>();
                 let whole: PrimitiveArray<Int64Type> = unary(values, |value| {
                     // As Java: the nearest long where it does not fit, 0 for NaN.
-                    (if rounding == Rounding::Ceiling { value.ceil() } else { value.floor() }) as i64
+                    (if rounding == Rounding::Ceiling {
+                        value.ceil()
+                    } else {
+                        value.floor()
+                    }) as i64
                 });
                 Ok(Arc::new(whole) as ArrayRef)
             });
-            Ok(Bound { expr, ty: DataType::Int64 })
+            Ok(Bound {
+                expr,
+                ty: DataType::Int64,
+            })
         }
     }
 }
 
 fn scaled(call: &Call<'_>, rounding: Rounding) -> Result<Bound, Error> {
-    let places = i32::try_from(call.literal_integer(1)?).map_err(|_| call.mismatch("takes a small number of places"))?;
+    let places = i32::try_from(call.literal_integer(1)?)
+        .map_err(|_| call.mismatch("takes a small number of places"))?;
     let (precision, scale) = match &call.args[0].ty {
         ty if is_integer(ty) => as_decimal(ty).unwrap_or((20, 0)),
         DataType::Decimal128(precision, scale) => (*precision, *scale),
@@ -247,7 +320,11 @@ fn scaled(call: &Call<'_>, rounding: Rounding) -> Result<Bound, Error> {
 
 fn round(call: &Call<'_>, rounding: Rounding) -> Result<Bound, Error> {
     call.arity(1, 2)?;
-    let places = if call.args.len() == 2 { call.literal_integer(1)? } else { 0 };
+    let places = if call.args.len() == 2 {
+        call.literal_integer(1)?
+    } else {
+        0
+    };
     let places = i32::try_from(places).map_err(|_| call.mismatch("takes a small number of places"))?;
     match call.args[0].ty.clone() {
         DataType::Decimal128(precision, scale) => {
@@ -273,7 +350,10 @@ fn round(call: &Call<'_>, rounding: Rounding) -> Result<Bound, Error> {
                 let rounded: Float64Array = unary(values, |value| round_double(value, places, rounding));
                 Ok(Arc::new(rounded) as ArrayRef)
             });
-            Ok(Bound { expr, ty: DataType::Float64 })
+            Ok(Bound {
+                expr,
+                ty: DataType::Float64,
+            })
         }
     }
 }
@@ -340,7 +420,11 @@ fn decimals(call: &Call<'_>, rounding: Rounding, value: Expr, places: i32, ty: D
             _ => (38, 0),
         };
         let bound = 10_i128.pow(u32::from(precision.min(38)));
-        let power = |exponent: i32| 10_i128.checked_pow(exponent.max(0).unsigned_abs()).unwrap_or(i128::MAX);
+        let power = |exponent: i32| {
+            10_i128
+                .checked_pow(exponent.max(0).unsigned_abs())
+                .unwrap_or(i128::MAX)
+        };
         let rounded: DataFusionResult<PrimitiveArray<Decimal128Type>> = values
             .iter()
             .map(|value| {
@@ -350,10 +434,15 @@ fn decimals(call: &Call<'_>, rounding: Rounding, value: Expr, places: i32, ty: D
                     value.saturating_mul(power(kept - scale))
                 } else {
                     // Back to as many digits as the result keeps: more than `places` if that is negative.
-                    rounding.divide(value, power(cut)).saturating_mul(power(kept - places))
+                    rounding
+                        .divide(value, power(cut))
+                        .saturating_mul(power(kept - places))
                 };
                 if value.abs() >= bound {
-                    return Err(failed("NUMERIC_VALUE_OUT_OF_RANGE", "a rounded decimal does not fit its type"));
+                    return Err(failed(
+                        "NUMERIC_VALUE_OUT_OF_RANGE",
+                        "a rounded decimal does not fit its type",
+                    ));
                 }
                 Ok(Some(value))
             })
@@ -373,16 +462,24 @@ fn conv(call: &Call<'_>) -> Result<Bound, Error> {
     ];
     let expr = arrays("conv", DataType::Utf8, args, |args| {
         let text = args[0].as_string::<i32>();
-        let (from, to) = (args[1].as_primitive::<Int32Type>(), args[2].as_primitive::<Int32Type>());
+        let (from, to) = (
+            args[1].as_primitive::<Int32Type>(),
+            args[2].as_primitive::<Int32Type>(),
+        );
         let written: StringArray = (0..text.len())
             .map(|row| {
                 let valid = text.is_valid(row) && from.is_valid(row) && to.is_valid(row);
-                valid.then(|| converted(text.value(row), from.value(row), to.value(row))).flatten()
+                valid
+                    .then(|| converted(text.value(row), from.value(row), to.value(row)))
+                    .flatten()
             })
             .collect();
         Ok(Arc::new(written) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Utf8 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Utf8,
+    })
 }
 
 fn converted(text: &str, from: i32, to: i32) -> Option<String> {
@@ -390,7 +487,10 @@ fn converted(text: &str, from: i32, to: i32) -> Option<String> {
     if !(2..=36).contains(&from) || !(2..=36).contains(&base) || text.is_empty() {
         return None;
     }
-    let (negative, digits) = text.trim().strip_prefix('-').map_or((false, text.trim()), |rest| (true, rest));
+    let (negative, digits) = text
+        .trim()
+        .strip_prefix('-')
+        .map_or((false, text.trim()), |rest| (true, rest));
     let mut value: u64 = 0;
     for digit in digits.chars().map_while(|c| c.to_digit(from)) {
         value = value

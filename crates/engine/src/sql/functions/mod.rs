@@ -29,18 +29,51 @@ pub(super) struct Call<'a> {
 
 /// Functions that are taken from datafusion-spark as they are.
 const FROM_SPARK: &[&str] = &[
-    "bit_count", "bit_get", "elt", "factorial", "format_string", "hex",
-    "is_valid_utf8", "luhn_check", "make_valid_utf8", "map_from_arrays", "map_from_entries",
-    "parse_url", "printf", "quote", "rint", "sha2", "shiftleft", "shiftright", "shiftrightunsigned",
-    "slice", "space", "str_to_map", "try_parse_url", "try_url_decode", "unbase64", "unhex",
-    "url_decode", "url_encode", "width_bucket", "xxhash64",
+    "bit_count",
+    "bit_get",
+    "factorial",
+    "format_string",
+    "hex",
+    "is_valid_utf8",
+    "luhn_check",
+    "make_valid_utf8",
+    "map_from_arrays",
+    "map_from_entries",
+    "parse_url",
+    "printf",
+    "quote",
+    "rint",
+    "sha2",
+    "shiftleft",
+    "shiftright",
+    "shiftrightunsigned",
+    "slice",
+    "space",
+    "str_to_map",
+    "try_parse_url",
+    "try_url_decode",
+    "unbase64",
+    "unhex",
+    "url_decode",
+    "url_encode",
+    "width_bucket",
+    "xxhash64",
 ];
 
 /// Functions that are taken from DataFusion as they are.
 const FROM_CORE: &[&str] = &[
-    "array_distinct", "array_except", "array_intersect", "array_max", "array_min",
-    "array_repeat", "array_union", "flatten", "map_entries", "map_keys",
-    "map_values", "overlay",
+    "array_distinct",
+    "array_except",
+    "array_intersect",
+    "array_max",
+    "array_min",
+    "array_repeat",
+    "array_union",
+    "flatten",
+    "map_entries",
+    "map_keys",
+    "map_values",
+    "overlay",
 ];
 
 /// Calls a function, or says which there is with a name like that.
@@ -66,7 +99,16 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Bound, Error> {
     if FROM_CORE.contains(&call.name) {
         return call.core(call.name);
     }
-    let known: Vec<&str> = [
+    Err(Error::UnknownFunction {
+        name: call.name.to_owned(),
+        place: call.place,
+        hint: nearest(call.name, &known()),
+    })
+}
+
+/// All names, in order.
+fn known() -> Vec<&'static str> {
+    let mut names = [
         string::NAMES,
         regexp::NAMES,
         math::NAMES,
@@ -78,11 +120,8 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Bound, Error> {
         FROM_CORE,
     ]
     .concat();
-    Err(Error::UnknownFunction {
-        name: call.name.to_owned(),
-        place: call.place,
-        hint: nearest(call.name, &known),
-    })
+    names.sort_unstable();
+    names
 }
 
 impl Call<'_> {
@@ -161,7 +200,12 @@ impl Call<'_> {
             .get(index)
             .and_then(|arg| literal_text(&arg.expr))
             .map(str::to_owned)
-            .ok_or_else(|| self.unsupported(&format!("argument {} that is not a literal", index + 1), "write text in quotes"))
+            .ok_or_else(|| {
+                self.unsupported(
+                    &format!("argument {} that is not a literal", index + 1),
+                    "write text in quotes",
+                )
+            })
     }
 
     /// An argument that has to be a literal: a whole number.
@@ -169,10 +213,65 @@ impl Call<'_> {
         self.args
             .get(index)
             .and_then(|arg| literal_integer(&arg.expr))
-            .ok_or_else(|| self.unsupported(&format!("argument {} that is not a literal", index + 1), "write a number"))
+            .ok_or_else(|| {
+                self.unsupported(
+                    &format!("argument {} that is not a literal", index + 1),
+                    "write a number",
+                )
+            })
     }
 
     pub(super) fn type_name(&self, index: usize) -> String {
-        self.args.get(index).map_or_else(String::new, |arg| spark_name(&arg.ty))
+        self.args
+            .get(index)
+            .map_or_else(String::new, |arg| spark_name(&arg.ty))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_core::SourceName;
+    use baton_core::arrow::schema::{DataType, Field, Schema};
+    use std::sync::Arc;
+
+    use super::known;
+    use crate::sql::Compiler;
+
+    #[test]
+    fn each_name_is_a_function_and_no_arguments_make_it_panic() {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, true)]));
+        let name = SourceName::new("t").expect("a name");
+        let compiler = Compiler::new(&[(name, schema)]).expect("one source");
+        let mut wrong = Vec::new();
+        for function in known() {
+            // Some take neither text nor null: they want numbers, literals, lambdas, arrays.
+            for argument in ["a", "NULL", "1", "'x'", "array(1)"] {
+                for count in 0..5 {
+                    let call = format!("{function}({})", vec![argument; count].join(", "));
+                    let compiled = compiler.compile(&format!("SELECT {call} FROM t"));
+                    // What was let through has to be planned too.
+                    if let Err(error) = compiled
+                        && matches!(error.code(), "E0413" | "E0420")
+                    {
+                        wrong.push(format!("{call}: {error:?}"));
+                    }
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn each_name_is_in_the_documentation_and_none_stands_twice() {
+        let page = include_str!("../../../../../docs/sql-differences.md");
+        let names = known();
+        for pair in names.windows(2) {
+            assert_ne!(pair[0], pair[1], "is listed twice");
+        }
+        let missing: Vec<&str> = names
+            .into_iter()
+            .filter(|name| !page.contains(&format!("`{name}`")))
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

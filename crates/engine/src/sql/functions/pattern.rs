@@ -3,10 +3,28 @@
 use chrono::{DateTime, Datelike, NaiveDate, Timelike};
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
-const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const DAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
 
 /// A pattern that has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +92,11 @@ fn read(chars: &[char], at: &mut usize, inside: bool) -> Result<Vec<Item>, Strin
             c => items.push(Item::Literal(c.to_string())),
         }
     }
-    if inside { Err("`[` is not closed".to_owned()) } else { Ok(items) }
+    if inside {
+        Err("`[` is not closed".to_owned())
+    } else {
+        Ok(items)
+    }
 }
 
 fn quoted(chars: &[char], at: &mut usize) -> Result<String, String> {
@@ -129,7 +151,11 @@ fn print_field(letter: char, count: usize, at: chrono::NaiveDateTime, out: &mut 
         ('K', _) => number(hour12 % 12),
         ('m', _) => number(at.minute()),
         ('s', _) => number(at.second()),
-        ('S', _) => format!("{:09}", at.nanosecond()).chars().chain("0".repeat(9).chars()).take(count).collect(),
+        ('S', _) => format!("{:09}", at.nanosecond())
+            .chars()
+            .chain("0".repeat(9).chars())
+            .take(count)
+            .collect(),
         ('a', _) => (if afternoon { "PM" } else { "AM" }).to_owned(),
         ('Q' | 'q', 3) => format!("Q{quarter}"),
         ('Q' | 'q', 4..) => ["1st", "2nd", "3rd", "4th"][(quarter - 1) as usize].to_owned() + " quarter",
@@ -275,7 +301,9 @@ impl Parts {
             None => self.hour,
         };
         let at = date.and_hms_nano_opt(hour, self.minute, self.second, self.nanos)?;
-        at.and_utc().timestamp_micros().checked_sub(self.offset_seconds * 1_000_000)
+        at.and_utc()
+            .timestamp_micros()
+            .checked_sub(self.offset_seconds * 1_000_000)
     }
 }
 
@@ -285,7 +313,9 @@ fn named<'t>(names: &[&str], short: bool, text: &'t str) -> Option<(u32, &'t str
         let name = if short { &name[..3] } else { name };
         let start = text.get(..name.len())?;
         let rest = &text[name.len()..];
-        start.eq_ignore_ascii_case(name).then(|| Some((u32::try_from(index).ok()?, rest)))?
+        start
+            .eq_ignore_ascii_case(name)
+            .then(|| Some((u32::try_from(index).ok()?, rest)))?
     })
 }
 
@@ -307,7 +337,10 @@ mod tests {
         check("yyyy-MM-dd HH:mm:ss.SSS", "2026-01-02 03:04:05.678");
         check("yyyyMMddHHmmssSSS", "20260102030405678");
         check("d.M.yyyy h:m:s.SSSSSS a", "2.1.2026 3:4:5.678000 AM");
-        check("EEE, dd MMM yyyy HH:mm:ss.SSS Z", "Fri, 02 Jan 2026 03:04:05.678 +0000");
+        check(
+            "EEE, dd MMM yyyy HH:mm:ss.SSS Z",
+            "Fri, 02 Jan 2026 03:04:05.678 +0000",
+        );
         check("yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "2026-01-02T03:04:05.678Z");
     }
 
@@ -321,7 +354,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_not_read() {
         let pattern = Pattern::new("yyyy-MM-dd").expect("a pattern");
-        for text in ["2026-13-01", "2026-02-30", "26-01-02", "2026-01-02 ", "2026-1-02", ""] {
+        for text in [
+            "2026-13-01",
+            "2026-02-30",
+            "26-01-02",
+            "2026-01-02 ",
+            "2026-1-02",
+            "",
+        ] {
             assert_eq!(pattern.parse(text), None, "{text}");
         }
         assert!(Pattern::new("yyyy-bb").is_err());

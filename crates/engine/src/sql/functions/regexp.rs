@@ -1,6 +1,8 @@
 //! Regular expressions. Patterns are Java's in Spark; here look-around and back references do not exist.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListBuilder, StringArray, StringBuilder};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, ListBuilder, StringArray, StringBuilder,
+};
 use datafusion::arrow::datatypes::{DataType, Int32Type};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::Expr;
@@ -16,7 +18,14 @@ use crate::sql::scope::Bound;
 use crate::sql::types::list_of;
 
 pub(super) const NAMES: &[&str] = &[
-    "regexp", "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_like", "regexp_replace", "rlike", "split",
+    "regexp",
+    "regexp_count",
+    "regexp_extract",
+    "regexp_extract_all",
+    "regexp_like",
+    "regexp_replace",
+    "rlike",
+    "split",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
@@ -60,8 +69,16 @@ fn check_literal(call: &Call<'_>) -> Result<(), Error> {
 fn compiled(pattern: &str) -> DataFusionResult<Regex> {
     Regex::new(pattern).map_err(|error| {
         let reason = error.to_string();
-        let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        failed("INVALID_PARAMETER_VALUE.PATTERN", format!("`{pattern}`: {reason}"))
+        let reason = reason
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
+        failed(
+            "INVALID_PARAMETER_VALUE.PATTERN",
+            format!("`{pattern}`: {reason}"),
+        )
     })
 }
 
@@ -98,12 +115,17 @@ fn like(text: Expr, pattern: Expr) -> Bound {
         let matched: DataFusionResult<BooleanArray> = (0..text.len())
             .map(|row| {
                 let regex = patterns.of(row)?;
-                Ok(regex.filter(|_| text.is_valid(row)).map(|regex| regex.is_match(text.value(row))))
+                Ok(regex
+                    .filter(|_| text.is_valid(row))
+                    .map(|regex| regex.is_match(text.value(row))))
             })
             .collect();
         Ok(Arc::new(matched?) as ArrayRef)
     });
-    Bound { expr, ty: DataType::Boolean }
+    Bound {
+        expr,
+        ty: DataType::Boolean,
+    }
 }
 
 fn count(text: Expr, pattern: Expr) -> Bound {
@@ -120,27 +142,42 @@ fn count(text: Expr, pattern: Expr) -> Bound {
             .collect();
         Ok(Arc::new(counts?) as ArrayRef)
     });
-    Bound { expr, ty: DataType::Int32 }
+    Bound {
+        expr,
+        ty: DataType::Int32,
+    }
 }
 
 fn replace(text: Expr, pattern: Expr, with: Expr) -> Bound {
-    let expr = arrays("regexp_replace", DataType::Utf8, vec![text, pattern, with], |args| {
-        let text = args[0].as_string::<i32>();
-        let with = args[2].as_string::<i32>();
-        let mut patterns = Patterns::new(&args[1]);
-        let replaced: DataFusionResult<StringArray> = (0..text.len())
-            .map(|row| {
-                let Some(regex) = patterns.of(row)? else { return Ok(None) };
-                if text.is_null(row) || with.is_null(row) {
-                    return Ok(None);
-                }
-                let with = java_replacement(with.value(row));
-                Ok(Some(regex.replace_all(text.value(row), with.as_str()).into_owned()))
-            })
-            .collect();
-        Ok(Arc::new(replaced?) as ArrayRef)
-    });
-    Bound { expr, ty: DataType::Utf8 }
+    let expr = arrays(
+        "regexp_replace",
+        DataType::Utf8,
+        vec![text, pattern, with],
+        |args| {
+            let text = args[0].as_string::<i32>();
+            let with = args[2].as_string::<i32>();
+            let mut patterns = Patterns::new(&args[1]);
+            let replaced: DataFusionResult<StringArray> = (0..text.len())
+                .map(|row| {
+                    let Some(regex) = patterns.of(row)? else {
+                        return Ok(None);
+                    };
+                    if text.is_null(row) || with.is_null(row) {
+                        return Ok(None);
+                    }
+                    let with = java_replacement(with.value(row));
+                    Ok(Some(
+                        regex.replace_all(text.value(row), with.as_str()).into_owned(),
+                    ))
+                })
+                .collect();
+            Ok(Arc::new(replaced?) as ArrayRef)
+        },
+    );
+    Bound {
+        expr,
+        ty: DataType::Utf8,
+    }
 }
 
 /// Java's `$1` ends after the digits, here it would take letters too; `\$` is a dollar sign.
@@ -179,30 +216,45 @@ fn group_of(regex: &Regex, index: i32) -> DataFusionResult<usize> {
         .ok_or_else(|| {
             failed(
                 "INVALID_PARAMETER_VALUE.REGEX_GROUP_INDEX",
-                format!("group {index} is not among the {} of the pattern", regex.captures_len() - 1),
+                format!(
+                    "group {index} is not among the {} of the pattern",
+                    regex.captures_len() - 1
+                ),
             )
         })
 }
 
 fn extract(text: Expr, pattern: Expr, group: Expr) -> Bound {
-    let expr = arrays("regexp_extract", DataType::Utf8, vec![text, pattern, group], |args| {
-        let text = args[0].as_string::<i32>();
-        let groups = args[2].as_primitive::<Int32Type>();
-        let mut patterns = Patterns::new(&args[1]);
-        let extracted: DataFusionResult<StringArray> = (0..text.len())
-            .map(|row| {
-                let Some(regex) = patterns.of(row)? else { return Ok(None) };
-                if text.is_null(row) || groups.is_null(row) {
-                    return Ok(None);
-                }
-                let group = group_of(regex, groups.value(row))?;
-                let found = regex.captures(text.value(row)).and_then(|captures| captures.get(group));
-                Ok::<_, DataFusionError>(Some(found.map_or("", |found| found.as_str())))
-            })
-            .collect();
-        Ok(Arc::new(extracted?) as ArrayRef)
-    });
-    Bound { expr, ty: DataType::Utf8 }
+    let expr = arrays(
+        "regexp_extract",
+        DataType::Utf8,
+        vec![text, pattern, group],
+        |args| {
+            let text = args[0].as_string::<i32>();
+            let groups = args[2].as_primitive::<Int32Type>();
+            let mut patterns = Patterns::new(&args[1]);
+            let extracted: DataFusionResult<StringArray> = (0..text.len())
+                .map(|row| {
+                    let Some(regex) = patterns.of(row)? else {
+                        return Ok(None);
+                    };
+                    if text.is_null(row) || groups.is_null(row) {
+                        return Ok(None);
+                    }
+                    let group = group_of(regex, groups.value(row))?;
+                    let found = regex
+                        .captures(text.value(row))
+                        .and_then(|captures| captures.get(group));
+                    Ok::<_, DataFusionError>(Some(found.map_or("", |found| found.as_str())))
+                })
+                .collect();
+            Ok(Arc::new(extracted?) as ArrayRef)
+        },
+    );
+    Bound {
+        expr,
+        ty: DataType::Utf8,
+    }
 }
 
 fn lists(
@@ -228,15 +280,20 @@ fn lists(
 
 fn extract_all(text: Expr, pattern: Expr, group: Expr) -> Bound {
     let ty = list_of(DataType::Utf8);
-    let expr = arrays("regexp_extract_all", ty.clone(), vec![text, pattern, group], |args| {
-        lists(args, |regex, text, group, found| {
-            let group = group_of(regex, group)?;
-            for captures in regex.captures_iter(text) {
-                found.append_value(captures.get(group).map_or("", |found| found.as_str()));
-            }
-            Ok(())
-        })
-    });
+    let expr = arrays(
+        "regexp_extract_all",
+        ty.clone(),
+        vec![text, pattern, group],
+        |args| {
+            lists(args, |regex, text, group, found| {
+                let group = group_of(regex, group)?;
+                for captures in regex.captures_iter(text) {
+                    found.append_value(captures.get(group).map_or("", |found| found.as_str()));
+                }
+                Ok(())
+            })
+        },
+    );
     Bound { expr, ty }
 }
 
@@ -245,7 +302,8 @@ fn split(text: Expr, pattern: Expr, limit: Expr) -> Bound {
     let expr = arrays("split", ty.clone(), vec![text, pattern, limit], |args| {
         lists(args, |regex, text, limit, parts| {
             // Java drops the empty text before a match of no characters at the start.
-            let skipped = usize::from(!text.is_empty() && regex.find(text).is_some_and(|found| found.end() == 0));
+            let skipped =
+                usize::from(!text.is_empty() && regex.find(text).is_some_and(|found| found.end() == 0));
             let most = usize::try_from(limit).ok().filter(|limit| *limit > 0);
             let most = most.map_or(usize::MAX, |most| most.saturating_add(skipped));
             for part in regex.splitn(text, most).skip(skipped) {

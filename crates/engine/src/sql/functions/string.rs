@@ -1,7 +1,9 @@
 //! Functions over text and bytes.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int32Array, StringArray};
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, DecimalType, Float64Type, Int32Type, Int64Type};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, DecimalType, Float64Type, Int32Type, Int64Type,
+};
 use datafusion::logical_expr::Expr;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,10 +16,54 @@ use crate::sql::scope::Bound;
 use crate::sql::types::{is_binary, is_string};
 
 pub(super) const NAMES: &[&str] = &[
-    "ascii", "base64", "bit_length", "btrim", "char", "char_length", "character_length", "charindex", "chr", "concat",
-    "concat_ws", "contains", "crc32", "endswith", "format_number", "initcap", "instr", "lcase", "left", "len", "length", "levenshtein",
-    "locate", "lower", "lpad", "ltrim", "md5", "mid", "octet_length", "position", "repeat", "replace", "reverse", "right", "rpad", "rtrim", "sha", "sha1", "soundex", "split_part",
-    "startswith", "substr", "substring", "substring_index", "translate", "trim", "ucase", "upper",
+    "ascii",
+    "base64",
+    "bit_length",
+    "btrim",
+    "char",
+    "char_length",
+    "character_length",
+    "charindex",
+    "chr",
+    "concat",
+    "concat_ws",
+    "contains",
+    "crc32",
+    "elt",
+    "endswith",
+    "format_number",
+    "initcap",
+    "instr",
+    "lcase",
+    "left",
+    "len",
+    "length",
+    "levenshtein",
+    "locate",
+    "lower",
+    "lpad",
+    "ltrim",
+    "md5",
+    "octet_length",
+    "position",
+    "repeat",
+    "replace",
+    "reverse",
+    "right",
+    "rpad",
+    "rtrim",
+    "sha",
+    "sha1",
+    "soundex",
+    "split_part",
+    "startswith",
+    "substr",
+    "substring",
+    "substring_index",
+    "translate",
+    "trim",
+    "ucase",
+    "upper",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
@@ -28,7 +74,9 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
                 bytes_length("octet_length", call.bytes(0)?, 1)
             } else {
                 let text = call.string(0)?;
-                int(call.binder.core_call("character_length", vec![text], call.place)?)
+                int(call
+                    .binder
+                    .core_call("character_length", vec![text], call.place)?)
             }
         }
         "bit_length" => {
@@ -66,7 +114,7 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             }
             call.binder.core_call(call.name, args, call.place)?
         }
-        "substring" | "substr" | "mid" => substring(call)?,
+        "substring" | "substr" => substring(call)?,
         "left" => {
             call.arity(2, 2)?;
             cut(call, |text, count| {
@@ -145,6 +193,14 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             let bytes = call.bytes(0)?;
             call.binder.spark_call("base64", vec![bytes], call.place)?
         }
+        "elt" => {
+            call.arity(2, usize::MAX)?;
+            let mut args = vec![call.as_type(0, &DataType::Int32)?];
+            for index in 1..call.args.len() {
+                args.push(call.string(index)?);
+            }
+            call.binder.spark_call("elt", args, call.place)?
+        }
         "split_part" => {
             call.arity(3, 3)?;
             let args = vec![call.string(0)?, call.string(1)?, call.long(2)?];
@@ -222,10 +278,17 @@ fn mapped(call: &Call<'_>, map: fn(&str) -> String) -> Result<Bound, Error> {
     call.arity(1, 1)?;
     let text = call.string(0)?;
     let expr = arrays(call.name, DataType::Utf8, vec![text], move |args| {
-        let text: StringArray = args[0].as_string::<i32>().iter().map(|row| row.map(map)).collect();
+        let text: StringArray = args[0]
+            .as_string::<i32>()
+            .iter()
+            .map(|row| row.map(map))
+            .collect();
         Ok(Arc::new(text) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Utf8 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Utf8,
+    })
 }
 
 /// Upper case after a blank, lower case elsewhere.
@@ -245,12 +308,24 @@ fn initcap(text: &str) -> String {
 
 /// Lengths from the offsets alone.
 fn bytes_length(name: &str, bytes: Expr, unit: i32) -> Bound {
-    let expr = arrays(format!("{name}(binary)"), DataType::Int32, vec![bytes], move |args| {
-        let bytes = args[0].as_binary::<i32>();
-        let lengths = bytes.offsets().windows(2).map(|pair| (pair[1] - pair[0]).saturating_mul(unit)).collect();
-        Ok(Arc::new(Int32Array::new(lengths, bytes.nulls().cloned())) as ArrayRef)
-    });
-    Bound { expr, ty: DataType::Int32 }
+    let expr = arrays(
+        format!("{name}(binary)"),
+        DataType::Int32,
+        vec![bytes],
+        move |args| {
+            let bytes = args[0].as_binary::<i32>();
+            let lengths = bytes
+                .offsets()
+                .windows(2)
+                .map(|pair| (pair[1] - pair[0]).saturating_mul(unit))
+                .collect();
+            Ok(Arc::new(Int32Array::new(lengths, bytes.nulls().cloned())) as ArrayRef)
+        },
+    );
+    Bound {
+        expr,
+        ty: DataType::Int32,
+    }
 }
 
 fn trim(call: &Call<'_>, name: &str, characters_first: bool) -> Result<Bound, Error> {
@@ -282,10 +357,17 @@ fn cut(call: &Call<'_>, cut: for<'t> fn(&'t str, i32) -> &'t str) -> Result<Boun
     let expr = arrays(call.name, DataType::Utf8, args, move |args| {
         let text = args[0].as_string::<i32>();
         let count = args[1].as_primitive::<Int32Type>();
-        let text: StringArray = text.iter().zip(count).map(|(text, count)| Some(cut(text?, count?))).collect();
+        let text: StringArray = text
+            .iter()
+            .zip(count)
+            .map(|(text, count)| Some(cut(text?, count?)))
+            .collect();
         Ok(Arc::new(text) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Utf8 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Utf8,
+    })
 }
 
 fn concat(call: &Call<'_>) -> Result<Bound, Error> {
@@ -293,6 +375,9 @@ fn concat(call: &Call<'_>) -> Result<Bound, Error> {
         let (exprs, ty) = call.binder.to_common(call.args.clone(), call.name, call.place)?;
         let expr = call.binder.core_call("array_concat", exprs, call.place)?.expr;
         return Ok(Bound { expr, ty });
+    }
+    if !call.args.is_empty() && call.args.iter().all(|arg| is_binary(&arg.ty)) {
+        return Err(call.unsupported("bytes as arguments", "cast them to string"));
     }
     let args: Result<Vec<Expr>, Error> = (0..call.args.len()).map(|index| call.string(index)).collect();
     call.binder.spark_call("concat", args?, call.place)
@@ -312,12 +397,19 @@ fn replace(args: Vec<Expr>) -> Bound {
             .map(|((text, search), with)| {
                 let (text, search, with) = (text?, search?, with?);
                 // An empty text is found nowhere.
-                Some(if search.is_empty() { text.to_owned() } else { text.replace(search, with) })
+                Some(if search.is_empty() {
+                    text.to_owned()
+                } else {
+                    text.replace(search, with)
+                })
             })
             .collect();
         Ok(Arc::new(text) as ArrayRef)
     });
-    Bound { expr, ty: DataType::Utf8 }
+    Bound {
+        expr,
+        ty: DataType::Utf8,
+    }
 }
 
 /// Where the second text is in the first, in characters from 1, from a position on; 0 if nowhere.
@@ -340,14 +432,22 @@ fn position(args: Vec<Expr>) -> Bound {
             .collect();
         Ok(Arc::new(found) as ArrayRef)
     });
-    Bound { expr, ty: DataType::Int32 }
+    Bound {
+        expr,
+        ty: DataType::Int32,
+    }
 }
 
 fn locate(text: &str, search: &str, start: i32) -> i32 {
     let Some(skipped) = usize::try_from(start).ok().and_then(|start| start.checked_sub(1)) else {
         return 0;
     };
-    let Some(from) = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(skipped) else {
+    let Some(from) = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .nth(skipped)
+    else {
         return 0;
     };
     text[from..].find(search).map_or(0, |at| {
@@ -395,7 +495,10 @@ fn format_number(call: &Call<'_>) -> Result<Bound, Error> {
             .collect();
         Ok(Arc::new(text) as ArrayRef)
     });
-    Ok(Bound { expr, ty: DataType::Utf8 })
+    Ok(Bound {
+        expr,
+        ty: DataType::Utf8,
+    })
 }
 
 /// Rounds written digits as Java's `DecimalFormat` does: a half goes to the even neighbour.
@@ -440,7 +543,9 @@ fn incremented(digits: &str) -> String {
 /// A comma between each three digits before the point.
 fn grouped(plain: &str) -> String {
     let (sign, rest) = plain.strip_prefix('-').map_or(("", plain), |rest| ("-", rest));
-    let (whole, fraction) = rest.split_once('.').map_or((rest, None), |(whole, fraction)| (whole, Some(fraction)));
+    let (whole, fraction) = rest
+        .split_once('.')
+        .map_or((rest, None), |(whole, fraction)| (whole, Some(fraction)));
     let mut text = sign.to_owned();
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index).is_multiple_of(3) {

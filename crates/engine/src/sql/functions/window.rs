@@ -18,7 +18,10 @@ use crate::sql::scope::Bound;
 use crate::sql::types::timestamp;
 
 fn fields() -> Fields {
-    Fields::from(vec![Field::new("start", timestamp(), true), Field::new("end", timestamp(), true)])
+    Fields::from(vec![
+        Field::new("start", timestamp(), true),
+        Field::new("end", timestamp(), true),
+    ])
 }
 
 fn structs(starts: Vec<i64>, length: i64, nulls: Option<NullBuffer>) -> StructArray {
@@ -37,11 +40,16 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
     call.arity(2, 2)?;
     let length = duration(&call.args[1], call.place)?;
     let ty = DataType::Struct(fields());
-    let expr = arrays(format!("window({length})"), ty.clone(), vec![call.timestamp(0)?], move |args| {
-        let at = args[0].as_primitive::<TimestampMicrosecondType>();
-        let starts = at.values().iter().map(|at| at - at.rem_euclid(length)).collect();
-        Ok(Arc::new(structs(starts, length, at.nulls().cloned())) as ArrayRef)
-    });
+    let expr = arrays(
+        format!("window({length})"),
+        ty.clone(),
+        vec![call.timestamp(0)?],
+        move |args| {
+            let at = args[0].as_primitive::<TimestampMicrosecondType>();
+            let starts = at.values().iter().map(|at| at - at.rem_euclid(length)).collect();
+            Ok(Arc::new(structs(starts, length, at.nulls().cloned())) as ArrayRef)
+        },
+    );
     Ok(Some(Bound { expr, ty }))
 }
 
@@ -63,36 +71,49 @@ pub(in crate::sql) fn sliding(env: &Env, args: Vec<Bound>, place: Place) -> Resu
     if slide > length {
         return Err(wrong("has a slide longer than the window"));
     }
-    let at = implicit(env, at.expr.clone(), &at.ty, &timestamp()).ok_or_else(|| wrong("takes a timestamp"))?;
+    let at =
+        implicit(env, at.expr.clone(), &at.ty, &timestamp()).ok_or_else(|| wrong("takes a timestamp"))?;
     let item = Arc::new(Field::new("item", DataType::Struct(fields()), true));
     let ty = DataType::List(Arc::clone(&item));
-    Ok(arrays(format!("window({length}, {slide}, {offset})"), ty, vec![at], move |args| {
-        let at = args[0].as_primitive::<TimestampMicrosecondType>();
-        let mut starts = Vec::new();
-        let mut lengths = Vec::with_capacity(at.len());
-        for at in at {
-            let before = starts.len();
-            if let Some(at) = at {
-                let mut start = at - (at - offset).rem_euclid(slide);
-                while start + length > at {
-                    starts.push(start);
-                    start -= slide;
+    Ok(arrays(
+        format!("window({length}, {slide}, {offset})"),
+        ty,
+        vec![at],
+        move |args| {
+            let at = args[0].as_primitive::<TimestampMicrosecondType>();
+            let mut starts = Vec::new();
+            let mut lengths = Vec::with_capacity(at.len());
+            for at in at {
+                let before = starts.len();
+                if let Some(at) = at {
+                    let mut start = at - (at - offset).rem_euclid(slide);
+                    while start + length > at {
+                        starts.push(start);
+                        start -= slide;
+                    }
                 }
+                lengths.push(starts.len() - before);
             }
-            lengths.push(starts.len() - before);
-        }
-        let windows = structs(starts, length, None);
-        let list = ListArray::new(Arc::clone(&item), OffsetBuffer::from_lengths(lengths), Arc::new(windows), None);
-        Ok(Arc::new(list) as ArrayRef)
-    }))
+            let windows = structs(starts, length, None);
+            let list = ListArray::new(
+                Arc::clone(&item),
+                OffsetBuffer::from_lengths(lengths),
+                Arc::new(windows),
+                None,
+            );
+            Ok(Arc::new(list) as ArrayRef)
+        },
+    ))
 }
 
 /// A duration written as text or as an interval, in microseconds.
 fn duration(bound: &Bound, place: Place) -> Result<i64, Error> {
     let parts = match &bound.expr {
-        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => {
-            Some((i64::from(interval.months), i64::from(interval.days), interval.nanoseconds / 1_000))
-        }
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => Some((
+            i64::from(interval.months),
+            i64::from(interval.days),
+            interval.nanoseconds / 1_000,
+        )),
         expr => literal_text(expr).and_then(parse_interval),
     };
     match parts {
