@@ -47,7 +47,6 @@ fn append(criterion: &mut Criterion) {
         });
     });
     group.finish();
-    runtime.block_on(owner.lease.release(None)).expect("released");
 }
 
 /// An owner with a batch planned.

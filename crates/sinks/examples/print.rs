@@ -26,9 +26,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let batch = BatchId(number as u64);
         console.begin(BatchContext::new(batch, epoch)).await?;
         console.write(rows).await?;
-        console
-            .commit(CommitPermit::issue(checkpoint, batch, epoch, WriteId(ids.uuid())))
-            .await?;
+        #[expect(clippy::disallowed_methods, reason = "nobody else could own these rows")]
+        let permit = CommitPermit::issue(checkpoint, batch, epoch, WriteId(ids.uuid()));
+        console.commit(permit).await?;
     }
     Ok(())
 }
