@@ -40,7 +40,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .select_expr(["value", "length(value) AS char_count"])?
         .write_stream()
         .format("console")
-        .option("checkpointLocation", checkpoint.path().join("checkpoint").display())
+        .option(
+            "checkpointLocation",
+            checkpoint.path().join("checkpoint").display(),
+        )
         .trigger(Trigger::AvailableNow)
         .start()
         .await?;

@@ -59,5 +59,7 @@ pub use writer::DataStreamWriter;
 
 /// The checkpoint's types that stand in this crate's public signatures.
 pub mod checkpoint {
-    pub use baton_checkpoint::{AcquireEvent, AcquireOptions, Deps, Error, IfOwned, Location, OnDrainTimeout};
+    pub use baton_checkpoint::{
+        AcquireEvent, AcquireOptions, Deps, Error, IfOwned, Location, OnDrainTimeout,
+    };
 }

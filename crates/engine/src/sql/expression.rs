@@ -1,33 +1,32 @@
 //! From an expression's tree to a typed expression, with Spark's rules for literals, names and operators.
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DFSchemaRef, ScalarValue};
-use datafusion::logical_expr::expr::{HigherOrderFunction, InList, Lambda, LambdaVariable, ScalarFunction};
-use datafusion::logical_expr::{Case, Expr, ExprSchemable, HigherOrderUDF, Like, ScalarUDF};
-use datafusion::sql::sqlparser::ast::{
-    self, AccessExpr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Subscript, UnaryOperator, Value,
-};
+use datafusion::logical_expr::expr::{InList, LambdaVariable};
+use datafusion::logical_expr::{Case, Expr, Like};
+use datafusion::sql::sqlparser::ast::{self, AccessExpr, Ident, Subscript, UnaryOperator, Value};
 use std::sync::Arc;
 
 use super::cast::{OnMisfit, explicit, implicit, null_of};
 use super::env::Env;
 use super::error::{Error, Place};
-use super::functions::{self, Call};
+use super::functions;
 use super::literal;
 use super::operators;
 use super::relation::Relation;
 use super::scope::{Bound, Scope, place_of, start_of};
 use super::streamable;
-use super::types::{common, from_ast, is_string, spark_name};
+use super::types::{common, from_ast, spark_name};
 
 /// Binds the expressions of one SELECT.
 pub(super) struct Binder<'a> {
     pub(super) env: &'a Env,
-    scope: Scope,
+    pub(super) scope: Scope,
     pub(super) schema: DFSchemaRef,
     /// The SELECT's own aliases so far, which later items may use.
     pub(super) aliases: Vec<(String, Bound)>,
-    lambdas: Vec<FieldRef>,
+    /// The parameters of the lambdas around.
+    pub(super) lambdas: Vec<FieldRef>,
 }
 
 impl<'a> Binder<'a> {
@@ -474,7 +473,7 @@ impl<'a> Binder<'a> {
         self.apply(name, args, place)
     }
 
-    fn structure(&mut self, values: &[ast::Expr]) -> Result<Bound, Error> {
+    pub(super) fn structure(&mut self, values: &[ast::Expr]) -> Result<Bound, Error> {
         let mut args = Vec::with_capacity(values.len() * 2);
         for (index, value) in values.iter().enumerate() {
             let name = match value {
@@ -491,134 +490,6 @@ impl<'a> Binder<'a> {
             args.push(self.bind(value)?);
         }
         self.apply("named_struct", args, Place::default())
-    }
-
-    fn function(&mut self, function: &ast::Function, place: Place) -> Result<Bound, Error> {
-        let name = function.name.to_string().replace('`', "").to_ascii_lowercase();
-        streamable::check_function(&name, function)?;
-        let list = arguments(&name, function)?;
-        if matches!(name.as_str(), "transform" | "filter" | "exists") {
-            return self.higher_order(&name, &list, place);
-        }
-        if name == "struct" {
-            let values: Vec<ast::Expr> = list.into_iter().cloned().collect();
-            return self.structure(&values);
-        }
-        if matches!(
-            name.as_str(),
-            "explode" | "explode_outer" | "posexplode" | "inline" | "stack"
-        ) {
-            return Err(Error::Unsupported {
-                what: format!("{name} inside of an expression"),
-                place,
-                hint: "explode(array) may stand as a column of SELECT or in LATERAL VIEW".to_owned(),
-            });
-        }
-        let args = self.bind_all(&list)?;
-        self.apply(&name, args, place)
-    }
-
-    /// `transform(array, x -> …)` and its like.
-    fn higher_order(&mut self, name: &str, list: &[&ast::Expr], place: Place) -> Result<Bound, Error> {
-        let mismatch = |reason: &str| Error::Mismatch {
-            what: name.to_owned(),
-            place,
-            reason: reason.to_owned(),
-        };
-        let [array, ast::Expr::Lambda(lambda)] = list else {
-            return Err(mismatch("takes an array and a lambda like x -> x > 1"));
-        };
-        let array = self.bind(array)?;
-        let DataType::List(item) = &array.ty else {
-            return Err(mismatch(&format!(
-                "takes an array, not {}",
-                spark_name(&array.ty)
-            )));
-        };
-        let [parameter] = lambda.params.as_ref() else {
-            return Err(mismatch("takes a lambda of one parameter"));
-        };
-        let parameter = parameter.name.value.clone();
-        self.lambdas.push(Arc::new(Field::new(
-            parameter.clone(),
-            item.data_type().clone(),
-            true,
-        )));
-        let body = self.bind(&lambda.body);
-        self.lambdas.pop();
-        let body = body?;
-        let (udf, body, ty) = match name {
-            "transform" => ("array_transform", body.expr, super::types::list_of(body.ty)),
-            "filter" => (
-                "array_filter",
-                self.as_type(body, &DataType::Boolean, name, place)?,
-                array.ty.clone(),
-            ),
-            _ => (
-                "array_any_match",
-                self.as_type(body, &DataType::Boolean, name, place)?,
-                DataType::Boolean,
-            ),
-        };
-        let udf: Arc<HigherOrderUDF> = self
-            .env
-            .higher_order(udf)
-            .ok_or_else(|| unsupported(&format!("function {name}"), place))?;
-        let lambda = Expr::Lambda(Lambda::new(vec![parameter], body));
-        let expr = Expr::HigherOrderFunction(HigherOrderFunction::new(udf, vec![array.expr, lambda]));
-        Ok(Bound { expr, ty })
-    }
-
-    /// Calls a function of Spark's by its lower-case name.
-    pub(super) fn apply(&self, name: &str, args: Vec<Bound>, place: Place) -> Result<Bound, Error> {
-        functions::apply(&Call {
-            name,
-            args,
-            place,
-            binder: self,
-        })
-    }
-
-    pub(super) fn core_call(&self, name: &str, args: Vec<Expr>, place: Place) -> Result<Bound, Error> {
-        let udf = self
-            .env
-            .core(name)
-            .ok_or_else(|| unsupported(&format!("function {name}"), place))?;
-        self.udf_call(udf, args, place)
-    }
-
-    pub(super) fn spark_call(&self, name: &str, args: Vec<Expr>, place: Place) -> Result<Bound, Error> {
-        let udf = self
-            .env
-            .spark(name)
-            .ok_or_else(|| unsupported(&format!("function {name}"), place))?;
-        self.udf_call(udf, args, place)
-    }
-
-    fn udf_call(&self, udf: Arc<ScalarUDF>, args: Vec<Expr>, place: Place) -> Result<Bound, Error> {
-        let name = udf.name().to_owned();
-        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(udf, args));
-        let ty = expr
-            .get_type(self.schema.as_ref())
-            .map_err(|error| Error::Mismatch {
-                what: name,
-                place,
-                reason: format!(
-                    "does not take these arguments: {}",
-                    error.strip_backtrace().lines().next().unwrap_or_default()
-                ),
-            })?;
-        if is_string(&ty) && ty != DataType::Utf8 {
-            let expr = Expr::Cast(datafusion::logical_expr::Cast::new(
-                Box::new(expr),
-                DataType::Utf8,
-            ));
-            return Ok(Bound {
-                expr,
-                ty: DataType::Utf8,
-            });
-        }
-        Ok(Bound { expr, ty })
     }
 
     /// The expression as a type, by the casts that Spark puts in itself.
@@ -671,24 +542,7 @@ pub(super) const fn boolean(expr: Expr) -> Bound {
     }
 }
 
-/// A function's arguments, where they are plain ones.
-pub(super) fn arguments<'q>(name: &str, function: &'q ast::Function) -> Result<Vec<&'q ast::Expr>, Error> {
-    let place = place_of(Some(function));
-    let list = match &function.args {
-        FunctionArguments::None => return Ok(Vec::new()),
-        FunctionArguments::Subquery(_) => return Err(streamable::subquery(place)),
-        FunctionArguments::List(list) => list,
-    };
-    list.args
-        .iter()
-        .map(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
-            other => Err(unsupported(&format!("{name}({other})"), place)),
-        })
-        .collect()
-}
-
-fn unsupported(what: &str, place: Place) -> Error {
+pub(super) fn unsupported(what: &str, place: Place) -> Error {
     Error::Unsupported {
         what: what.to_owned(),
         place,

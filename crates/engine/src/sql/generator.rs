@@ -4,8 +4,9 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 use datafusion::sql::sqlparser::ast;
 
+use super::call::arguments;
 use super::error::Error;
-use super::expression::{Binder, arguments};
+use super::expression::Binder;
 use super::functions::window;
 use super::scope::place_of;
 use super::types::spark_name;

@@ -5,6 +5,7 @@
 //! (`streamable`). DataFusion optimizes and runs that plan. A [`Query`] puts each batch's streams into its scans.
 
 mod arithmetic;
+mod call;
 mod cast;
 mod compiler;
 mod dialect;

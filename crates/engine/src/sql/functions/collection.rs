@@ -15,29 +15,11 @@ use crate::sql::literal;
 use crate::sql::scope::Bound;
 use crate::sql::types::{common, list_of, spark_name};
 
+#[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
-    "array",
-    "array_append",
-    "array_contains",
-    "array_join",
-    "array_remove",
-    "array_size",
-    "array_sort",
-    "cardinality",
-    "element_at",
-    "exists",
-    "explode",
-    "explode_outer",
-    "filter",
-    "get",
-    "map",
-    "named_struct",
-    "size",
-    "sort_array",
-    "struct",
-    "transform",
-    "try_element_at",
-    "window",
+    "array", "array_append", "array_contains", "array_join", "array_remove", "array_size", "array_sort",
+    "cardinality", "element_at", "exists", "explode", "explode_outer", "filter", "get", "map", "named_struct",
+    "size", "sort_array", "struct", "transform", "try_element_at", "window",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {

@@ -15,26 +15,10 @@ use crate::sql::operators;
 use crate::sql::scope::Bound;
 use crate::sql::types::{spark_name, timestamp};
 
+#[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
-    "coalesce",
-    "curdate",
-    "current_date",
-    "current_timestamp",
-    "greatest",
-    "if",
-    "ifnull",
-    "isnan",
-    "isnotnull",
-    "isnull",
-    "least",
-    "nanvl",
-    "now",
-    "nullif",
-    "nvl",
-    "nvl2",
-    "rand",
-    "random",
-    "typeof",
+    "coalesce", "curdate", "current_date", "current_timestamp", "greatest", "if", "ifnull", "isnan",
+    "isnotnull", "isnull", "least", "nanvl", "now", "nullif", "nvl", "nvl2", "rand", "random", "typeof",
     "uuid",
 ];
 

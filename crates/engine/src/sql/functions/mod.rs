@@ -8,6 +8,7 @@ mod math;
 mod pattern;
 mod regexp;
 mod string;
+mod timestamp;
 pub(super) mod window;
 
 use datafusion::arrow::datatypes::DataType;
@@ -28,61 +29,32 @@ pub(super) struct Call<'a> {
 }
 
 /// Functions that are taken from datafusion-spark as they are.
+#[rustfmt::skip]
 const FROM_SPARK: &[&str] = &[
-    "bit_count",
-    "bit_get",
-    "factorial",
-    "format_string",
-    "hex",
-    "is_valid_utf8",
-    "luhn_check",
-    "make_valid_utf8",
-    "map_from_arrays",
-    "map_from_entries",
-    "parse_url",
-    "printf",
-    "quote",
-    "rint",
-    "sha2",
-    "shiftleft",
-    "shiftright",
-    "shiftrightunsigned",
-    "slice",
-    "space",
-    "str_to_map",
-    "try_parse_url",
-    "try_url_decode",
-    "unbase64",
-    "unhex",
-    "url_decode",
-    "url_encode",
-    "width_bucket",
-    "xxhash64",
+    "bit_count", "bit_get", "factorial", "format_string", "hex", "is_valid_utf8", "luhn_check",
+    "make_valid_utf8", "map_from_arrays", "map_from_entries", "parse_url", "printf", "quote", "rint", "sha2",
+    "shiftleft", "shiftright", "shiftrightunsigned", "slice", "space", "str_to_map", "try_parse_url",
+    "try_url_decode", "unbase64", "unhex", "url_decode", "url_encode", "width_bucket", "xxhash64",
 ];
 
 /// Functions that are taken from DataFusion as they are.
+#[rustfmt::skip]
 const FROM_CORE: &[&str] = &[
-    "array_distinct",
-    "array_except",
-    "array_intersect",
-    "array_max",
-    "array_min",
-    "array_repeat",
-    "array_union",
-    "flatten",
-    "map_entries",
-    "map_keys",
-    "map_values",
-    "overlay",
+    "array_distinct", "array_except", "array_intersect", "array_max", "array_min", "array_repeat",
+    "array_union", "flatten", "map_entries", "map_keys", "map_values", "overlay",
 ];
+
+/// Functions of a kind: none if the name is not among them.
+type Family = fn(&Call<'_>) -> Result<Option<Bound>, Error>;
 
 /// Calls a function, or says which there is with a name like that.
 pub(super) fn apply(call: &Call<'_>) -> Result<Bound, Error> {
-    let families: &[fn(&Call<'_>) -> Result<Option<Bound>, Error>] = &[
+    let families: &[Family] = &[
         string::apply,
         regexp::apply,
         math::apply,
         datetime::apply,
+        timestamp::apply,
         window::apply,
         collection::apply,
         conditional::apply,
@@ -113,6 +85,7 @@ fn known() -> Vec<&'static str> {
         regexp::NAMES,
         math::NAMES,
         datetime::NAMES,
+        timestamp::NAMES,
         collection::NAMES,
         conditional::NAMES,
         hash::NAMES,

@@ -17,15 +17,10 @@ use crate::sql::literal;
 use crate::sql::scope::Bound;
 use crate::sql::types::list_of;
 
+#[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
-    "regexp",
-    "regexp_count",
-    "regexp_extract",
-    "regexp_extract_all",
-    "regexp_like",
-    "regexp_replace",
-    "rlike",
-    "split",
+    "regexp", "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_like", "regexp_replace",
+    "rlike", "split",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {

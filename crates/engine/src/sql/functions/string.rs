@@ -5,7 +5,6 @@ use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, DecimalType, Float64Type, Int32Type, Int64Type,
 };
 use datafusion::logical_expr::Expr;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use super::Call;
@@ -15,55 +14,14 @@ use crate::sql::literal;
 use crate::sql::scope::Bound;
 use crate::sql::types::{is_binary, is_string};
 
+#[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
-    "ascii",
-    "base64",
-    "bit_length",
-    "btrim",
-    "char",
-    "char_length",
-    "character_length",
-    "charindex",
-    "chr",
-    "concat",
-    "concat_ws",
-    "contains",
-    "crc32",
-    "elt",
-    "endswith",
-    "format_number",
-    "initcap",
-    "instr",
-    "lcase",
-    "left",
-    "len",
-    "length",
-    "levenshtein",
-    "locate",
-    "lower",
-    "lpad",
-    "ltrim",
-    "md5",
-    "octet_length",
-    "position",
-    "repeat",
-    "replace",
-    "reverse",
-    "right",
-    "rpad",
-    "rtrim",
-    "sha",
-    "sha1",
-    "soundex",
-    "split_part",
-    "startswith",
-    "substr",
-    "substring",
-    "substring_index",
-    "translate",
-    "trim",
-    "ucase",
-    "upper",
+    "ascii", "base64", "bit_length", "btrim", "char", "char_length", "character_length", "charindex", "chr",
+    "concat", "concat_ws", "contains", "crc32", "elt", "endswith", "format_number", "initcap", "instr",
+    "lcase", "left", "len", "length", "levenshtein", "locate", "lower", "lpad", "ltrim", "md5",
+    "octet_length", "position", "repeat", "replace", "reverse", "right", "rpad", "rtrim", "sha", "sha1",
+    "soundex", "split_part", "startswith", "substr", "substring", "substring_index", "translate", "trim",
+    "ucase", "upper",
 ];
 
 pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
@@ -507,7 +465,7 @@ fn half_even(written: &str, places: usize) -> String {
     if fraction.len() <= places {
         let mut text = whole.to_owned();
         if places > 0 {
-            let _ = write!(text, ".{fraction:0<places$}");
+            text.push_str(&format!(".{fraction:0<places$}"));
         }
         return text;
     }
