@@ -152,6 +152,7 @@ async fn aborted_records_are_hidden_and_control_records_end_a_batch_like_any_oth
     );
     // Ends on, before and behind a control record, and inside the aborted part.
     for (from, until, wanted) in [
+        (0, 62, 10),
         (0, 11, 10),
         (0, 10, 10),
         (10, 11, 0),

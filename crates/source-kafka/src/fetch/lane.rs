@@ -124,6 +124,7 @@ impl<C: ConsumerContext> Lane<C> {
         loop {
             let Some(event) = self.kept.front() else {
                 if self.source.take(&mut self.kept, 16) == 0 {
+                    self.catch_up();
                     return self.reached <= at;
                 }
                 continue;
@@ -164,10 +165,8 @@ impl<C: ConsumerContext> Lane<C> {
                 if self.source.take(&mut self.kept, wanted) > 0 {
                     continue;
                 }
-                // Control records are taken by the client itself; only its position tells.
-                match self.source.position().filter(|position| self.is_proof(*position)) {
-                    Some(position) => self.reached = position,
-                    None => return Filled::Dry,
+                if !self.catch_up() {
+                    return Filled::Dry;
                 }
                 continue;
             };
@@ -215,10 +214,14 @@ impl<C: ConsumerContext> Lane<C> {
         self.end = self.end.max(Some(end));
     }
 
-    /// Whether the client's position says that more is behind us than was known. Right behind an end it may be the end
-    /// alone that moved it; a record there has yet to come, and a control record will be followed by another end.
-    fn is_proof(&self, position: i64) -> bool {
-        position > self.reached && self.end.is_none_or(|end| position > end + 1)
+    /// Counts what the client took itself – control records – as reached; only its position tells of them. Right behind an
+    /// end it may be the end alone that moved it: a record there has yet to come, and a control record is followed by
+    /// another end.
+    fn catch_up(&mut self) -> bool {
+        let news = |at: &i64| *at > self.reached && self.end.is_none_or(|end| *at > end + 1);
+        let position = self.source.position().filter(news);
+        self.reached = position.unwrap_or(self.reached);
+        position.is_some()
     }
 
     fn stuck(&mut self, trouble: Trouble) -> Filled {
