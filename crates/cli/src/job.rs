@@ -45,7 +45,6 @@ pub(crate) struct JobSpec {
 #[derive(Debug)]
 pub(crate) struct SourceSpec {
     pub(crate) name: SourceName,
-    pub(crate) format: String,
     pub(crate) options: Options,
 }
 

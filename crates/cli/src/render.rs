@@ -20,7 +20,7 @@ pub(crate) fn status(status: &Value, now: Timestamp) -> String {
     let answers = status["responding"] != Value::Bool(false);
     let mut line = |label: &str, value: &str| {
         // Writing to a string cannot fail.
-        drop(writeln!(out, "{label:<11}{value}"));
+        let _infallible = writeln!(out, "{label:<11}{value}");
     };
     line("checkpoint", place);
     if let Some(job) = text(status, "job") {

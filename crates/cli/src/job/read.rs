@@ -313,7 +313,6 @@ fn sources(top: &mut Table<'_>) -> Result<Vec<SourceSpec>> {
         }
         sources.push(SourceSpec {
             name: parsed,
-            format,
             options: source.options()?,
         });
     }
