@@ -28,12 +28,12 @@ impl Writes {
     }
 }
 
-/// A pipe whose reader is gone.
-struct Closed;
+/// A pipe whose reader is gone, a file on a full disk.
+struct Broken(io::ErrorKind);
 
-impl Write for Closed {
+impl Write for Broken {
     fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::BrokenPipe.into())
+        Err(self.0.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -118,16 +118,19 @@ fn nothing_is_seen_before_commit_nor_after_abort() {
 }
 
 #[test]
-fn a_closed_pipe_fails_the_batch_with_its_cause() {
-    let mut sink = open(&Console::to(Closed), &[]);
-    let fault = publish(&mut *sink, 0, 1, &[ids(1)]).expect_err("nobody reads");
-    assert_eq!((fault.kind, fault.code), (ErrorKind::Failed, "E0301"));
-    let cause = std::error::Error::source(&fault)
-        .expect("the system says why")
-        .to_string();
-    assert_eq!(cause, "broken pipe");
-    let again = publish(&mut *sink, 0, 1, &[ids(1)]).expect_err("nobody reads now either");
-    assert_eq!(again.code, "E0301", "the sink can be tried again");
+fn an_output_that_cannot_be_written_fails_the_batch_with_its_cause() {
+    for (kind, expected) in [
+        (io::ErrorKind::BrokenPipe, "broken pipe"),
+        (io::ErrorKind::StorageFull, "no storage space"),
+    ] {
+        let mut sink = open(&Console::to(Broken(kind)), &[]);
+        let fault = publish(&mut *sink, 0, 1, &[ids(1)]).expect_err("nothing can be written");
+        assert_eq!((fault.kind, fault.code), (ErrorKind::Failed, "E0301"));
+        let cause = std::error::Error::source(&fault).expect("the system says why");
+        assert_eq!(cause.to_string(), expected);
+        let again = publish(&mut *sink, 0, 1, &[ids(1)]).expect_err("nor can it now");
+        assert_eq!(again.code, "E0301", "the sink can be tried again");
+    }
 }
 
 #[test]
