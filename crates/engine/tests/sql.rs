@@ -436,6 +436,12 @@ fn documented_examples_give_the_documented_results() {
         ("X'61' = 'a' AND upper(X'61') = 'A'", "true"),
         ("'7' + 1", "8"),
         ("'2026-01-02' < DATE'2026-01-03'", "true"),
+        ("split('ab', '')", "[a, b]"),
+        ("split('abc', '', 2)", "[a, bc]"),
+        ("timestamp_seconds(1230219000.123)", "2008-12-25 15:30:00.123"),
+        ("CAST(TIMESTAMP'1970-01-01 00:00:01.5' AS DECIMAL(10, 2))", "1.50"),
+        ("double('NaN')", "NaN"),
+        ("date('2026-01-02') < timestamp('2026-01-02 00:00:01')", "true"),
         (
             "url_decode('https%3A%2F%2Fspark.apache.org')",
             "https://spark.apache.org",

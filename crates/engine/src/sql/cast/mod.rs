@@ -66,7 +66,11 @@ pub(super) fn explicit(
         {
             plain(expr, to)
         }
-        (DataType::Struct(a), DataType::Struct(b)) if a.len() == b.len() => plain(expr, to),
+        (DataType::Struct(a), DataType::Struct(b))
+            if a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name()) =>
+        {
+            plain(expr, to)
+        }
         _ => return None,
     })
 }

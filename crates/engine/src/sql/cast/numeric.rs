@@ -1,10 +1,12 @@
 //! Casts among numbers, booleans, dates and timestamps.
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Float64Type, Int64Type, TimestampMicrosecondType,
+};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use std::sync::Arc;
@@ -14,6 +16,9 @@ use crate::sql::kernel::{failed, failing_arrays};
 use crate::sql::types::{is_float, is_integer, is_numeric, is_timestamp, spark_name, timestamp};
 
 const MICROS: i64 = 1_000_000;
+
+/// Any timestamp in seconds, its unscaled value being microseconds.
+const DECIMAL_SECONDS: DataType = DataType::Decimal128(38, 6);
 
 pub(super) fn convert(
     name: String,
@@ -29,7 +34,7 @@ pub(super) fn convert(
         (DataType::Date32, to) => is_timestamp(to),
         (from, DataType::Date32) => is_timestamp(from),
         (DataType::Timestamp(_, Some(_)), to) => is_numeric(to),
-        (from, DataType::Timestamp(_, Some(_))) => is_integer(from) || is_float(from),
+        (from, DataType::Timestamp(_, Some(_))) => is_numeric(from),
         _ => false,
     };
     let (source, target) = (from.clone(), to.clone());
@@ -50,6 +55,18 @@ fn cast(values: &ArrayRef, from: &DataType, to: &DataType, misfit: OnMisfit) -> 
             let seconds = values.as_primitive::<TimestampMicrosecondType>();
             let seconds: Float64Array = seconds.unary(|micros| micros as f64 / MICROS as f64);
             plain(&(Arc::new(seconds) as ArrayRef), to, misfit)
+        }
+        (DataType::Timestamp(_, Some(_)), DataType::Decimal128(..)) => {
+            let micros = values.as_primitive::<TimestampMicrosecondType>();
+            let seconds: Decimal128Array = micros.unary(i128::from);
+            let seconds = seconds.with_data_type(DECIMAL_SECONDS);
+            plain(&(Arc::new(seconds) as ArrayRef), to, misfit)
+        }
+        (DataType::Decimal128(..), DataType::Timestamp(..)) => {
+            let seconds = plain(values, &DECIMAL_SECONDS, misfit)?;
+            let seconds = seconds.as_primitive::<Decimal128Type>();
+            let micros: TimestampMicrosecondArray = seconds.unary_opt(|micros| i64::try_from(micros).ok());
+            Ok(Arc::new(micros.with_data_type(timestamp())))
         }
         (DataType::Timestamp(_, Some(_)), to) if is_numeric(to) => {
             let seconds = values.as_primitive::<TimestampMicrosecondType>();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Call;
+use crate::sql::cast::{OnMisfit, explicit};
 use crate::sql::error::Error;
 use crate::sql::expression::{boolean, typed_null};
 use crate::sql::kernel::volatile;
@@ -17,7 +18,8 @@ use crate::sql::types::{spark_name, timestamp};
 
 #[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
-    "coalesce", "curdate", "current_date", "current_timestamp", "greatest", "if", "ifnull", "isnan",
+    "bigint", "binary", "boolean", "coalesce", "date", "decimal", "double", "float", "int", "smallint", "string",
+    "timestamp", "tinyint", "curdate", "current_date", "current_timestamp", "greatest", "if", "ifnull", "isnan",
     "isnotnull", "isnull", "least", "nanvl", "now", "nullif", "nvl", "nvl2", "rand", "random", "typeof",
     "uuid",
 ];
@@ -45,6 +47,13 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
             call.arity(3, 3)?;
             let given = Expr::IsNotNull(Box::new(call.args[0].expr.clone()));
             choose(call, given, 1, 2)?
+        }
+        name if type_of(name).is_some() => {
+            call.arity(1, 1)?;
+            let (ty, arg) = (type_of(name).unwrap_or(DataType::Null), call.args[0].clone());
+            let expr = explicit(call.binder.env, arg.expr, &arg.ty, &ty, OnMisfit::Fail)
+                .ok_or_else(|| call.mismatch(format!("does not take {}", call.type_name(0))))?;
+            Bound { expr, ty }
         }
         "typeof" => {
             call.arity(1, 1)?;
@@ -86,6 +95,25 @@ pub(super) fn apply(call: &Call<'_>) -> Result<Option<Bound>, Error> {
         }
         _ => return Ok(None),
     }))
+}
+
+/// The type to which the function of its name casts.
+fn type_of(name: &str) -> Option<DataType> {
+    Some(match name {
+        "bigint" => DataType::Int64,
+        "binary" => DataType::Binary,
+        "boolean" => DataType::Boolean,
+        "date" => DataType::Date32,
+        "decimal" => DataType::Decimal128(10, 0),
+        "double" => DataType::Float64,
+        "float" => DataType::Float32,
+        "int" => DataType::Int32,
+        "smallint" => DataType::Int16,
+        "string" => DataType::Utf8,
+        "timestamp" => timestamp(),
+        "tinyint" => DataType::Int8,
+        _ => return None,
+    })
 }
 
 fn common_call(call: &Call<'_>, name: &str) -> Result<Bound, Error> {

@@ -292,10 +292,32 @@ fn extract_all(text: Expr, pattern: Expr, group: Expr) -> Bound {
     Bound { expr, ty }
 }
 
+/// An empty pattern splits between characters, and leaves no empty text at the end.
+fn characters(text: &str, limit: i32, parts: &mut StringBuilder) {
+    let most = usize::try_from(limit)
+        .ok()
+        .filter(|limit| *limit > 0)
+        .unwrap_or(usize::MAX);
+    let mut rest = text;
+    for _ in 1..most {
+        let Some(second) = rest.char_indices().nth(1) else {
+            break;
+        };
+        let (first, after) = rest.split_at(second.0);
+        parts.append_value(first);
+        rest = after;
+    }
+    parts.append_value(rest);
+}
+
 fn split(text: Expr, pattern: Expr, limit: Expr) -> Bound {
     let ty = list_of(DataType::Utf8);
     let expr = arrays("split", ty.clone(), vec![text, pattern, limit], |args| {
         lists(args, |regex, text, limit, parts| {
+            if regex.as_str().is_empty() && !text.is_empty() {
+                characters(text, limit, parts);
+                return Ok(());
+            }
             // Java drops the empty text before a match of no characters at the start.
             let skipped =
                 usize::from(!text.is_empty() && regex.find(text).is_some_and(|found| found.end() == 0));
