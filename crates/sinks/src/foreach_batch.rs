@@ -20,6 +20,9 @@ use crate::Error;
 ///
 /// A batch's rows are kept in memory until the call; `maxOffsetsPerTrigger` bounds them.
 ///
+/// The future owns what it uses: clone shared state in the closure, before its `async move`. A function that does not
+/// wait returns `std::future::ready(…)`.
+///
 /// ```
 /// let sink = baton_sinks::foreach_batch(async |rows: Vec<arrow::array::RecordBatch>, batch| {
 ///     let count: usize = rows.iter().map(|rows| rows.num_rows()).sum();
