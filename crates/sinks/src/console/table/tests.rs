@@ -34,7 +34,10 @@ fn a_cell_is_cut_where_java_would_cut_it() {
 
 #[test]
 fn characters_that_break_lines_are_written_as_escapes_and_count_as_two() {
-    assert_eq!(shown("a\nb\tc\u{7}\"\\", Width::Whole), "a\\nb\\tc\\a\"\\");
+    assert_eq!(
+        shown("\n\r\t\u{c}\u{8}\u{b}\u{7}\"\\\u{1}", Width::Whole),
+        "\\n\\r\\t\\f\\b\\v\\a\"\\\u{1}"
+    );
     cut_to(4, "abc\n", "a...");
 }
 
