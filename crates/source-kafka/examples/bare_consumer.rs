@@ -21,8 +21,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Messages taken in one call.
 const MOST: usize = 4_096;
-/// How long nothing may come.
-const PATIENCE_MS: i32 = 30_000;
+/// How long a call waits to be full, and how many in a row may bring nothing.
+const WAIT_MS: i32 = 100;
+const PATIENCE: u32 = 300;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .first()
         .map_or(0, |topic| topic.partitions().len());
     drop(metadata);
+    if partitions == 0 {
+        return Err(format!("topic `{topic}` not found on Kafka at `{bootstrap}`").into());
+    }
     let mut config = ClientConfig::new();
     config
         .set("bootstrap.servers", bootstrap)
@@ -80,13 +84,15 @@ fn count_messages(
                 return Err(format!("partition {partition} cannot be read"));
             }
         }
+        let mut silent = 0;
         while rows < wanted {
-            let taken = sys::rd_kafka_consume_batch_queue(queue, PATIENCE_MS, messages.as_mut_ptr(), MOST);
+            // No more than are missing: a call that is not full waits.
+            let most = MOST.min(wanted - rows);
+            let taken = sys::rd_kafka_consume_batch_queue(queue, WAIT_MS, messages.as_mut_ptr(), most);
             let taken = usize::try_from(taken).unwrap_or(0);
-            if taken == 0 {
-                return Err(format!(
-                    "{rows} of {wanted} messages came, then none for {PATIENCE_MS} ms"
-                ));
+            silent = if taken == 0 { silent + 1 } else { 0 };
+            if silent == PATIENCE {
+                return Err(format!("{rows} of {wanted} messages came, then none for 30 s"));
             }
             for message in &messages[..taken] {
                 rows += usize::from((**message).err == sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR);
