@@ -194,6 +194,7 @@ fn explode_makes_a_row_of_each_element_and_lateral_view_keeps_the_columns() {
         &["1|2"],
     );
     check("SELECT explode(filter(array(1), x -> x > 1)) FROM t", &[]);
+    check("SELECT explode(CASE WHEN n = 1 THEN array(7) END) FROM t", &["7"]);
     check(
         "SELECT explode_outer(filter(array(1), x -> x > n)) FROM t WHERE n = 1",
         &["null"],
