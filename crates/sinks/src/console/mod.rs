@@ -141,21 +141,19 @@ impl Sink for Printer {
 
     async fn commit(&mut self, permit: CommitPermit) -> Result<Receipt, Fault> {
         let text = self.text(permit.batch());
-        let rows = self.table.rows();
-        self.table.clear();
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // One write: what another program prints to the same place comes before or after the batch.
         out.write_all(text.as_bytes())
             .and_then(|()| out.flush())
             .map_err(Error::Print)?;
         Ok(Receipt {
-            rows,
+            rows: self.table.rows(),
             note: String::new(),
         })
     }
 
     async fn abort(&mut self) -> Result<(), Fault> {
-        self.table.clear();
+        // The next `begin` forgets the rows.
         Ok(())
     }
 }
