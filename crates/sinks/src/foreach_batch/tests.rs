@@ -51,6 +51,20 @@ fn the_function_is_not_called_before_commit_nor_for_an_aborted_batch() {
 }
 
 #[test]
+fn abort_and_a_new_begin_let_go_of_the_rows() {
+    let (calls, mut sink) = noting();
+    let dropped = ids(3);
+    block_on(async {
+        sink.write(dropped.clone()).await.expect("taken");
+        sink.abort().await.expect("dropped");
+        assert_eq!(Arc::strong_count(dropped.column(0)), 1);
+        sink.write(dropped.clone()).await.expect("taken");
+    });
+    publish(&mut sink, 0, 1, &[ids(1)]).expect("called");
+    assert_eq!(*calls.lock().expect("no call panics"), [(0, 1, 1)]);
+}
+
+#[test]
 fn an_error_of_the_function_fails_the_batch_with_its_cause() {
     let mut sink = foreach_batch(|_rows, _batch| std::future::ready(Err::<(), _>("no room")));
     let fault = publish(&mut sink, 0, 1, &[ids(1)]).expect_err("the function fails");

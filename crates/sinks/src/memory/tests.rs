@@ -38,6 +38,19 @@ fn rows_are_there_after_commit_and_not_before() {
 }
 
 #[test]
+fn abort_and_a_new_begin_let_go_of_the_rows() {
+    let mut sink = owner(&memory(), 1, 1).expect("the first owner");
+    let dropped = ids(3);
+    block_on(async {
+        sink.write(dropped.clone()).await.expect("taken");
+        sink.abort().await.expect("dropped");
+        assert_eq!(Arc::strong_count(dropped.column(0)), 1);
+        sink.write(dropped.clone()).await.expect("taken");
+    });
+    assert_eq!(publish(&mut *sink, 0, 1, &[ids(1)]).expect("kept").rows, 1);
+}
+
+#[test]
 fn an_older_owner_is_refused_once_a_newer_one_has_fenced() {
     let memory = memory();
     let mut old = owner(&memory, 1, 1).expect("the first owner");

@@ -1,9 +1,9 @@
 use arrow::array::{
     ArrayRef, BinaryViewArray, Date32Array, Date64Array, Decimal128Array, DictionaryArray,
-    DurationMicrosecondArray, DurationMillisecondArray, FixedSizeListArray, Int32Array,
-    IntervalYearMonthArray, ListArray, StringArray, StringViewArray, Time64MicrosecondArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
-    UInt64Array,
+    DurationMicrosecondArray, DurationMillisecondArray, FixedSizeListArray, Int32Array, Int32Builder,
+    IntervalYearMonthArray, ListArray, MapBuilder, StringArray, StringBuilder, StringViewArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    TimestampSecondArray, UInt64Array,
 };
 use std::sync::Arc;
 
@@ -117,4 +117,11 @@ fn a_slice_of_lists_prints_its_own_entries() {
     let pairs =
         FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1), Some(2)]), None], 2);
     check(pairs.slice(0, 2), ["[1, 2]", "NULL"]);
+    let mut maps = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+    for (key, value) in [("a", 1), ("b", 2)] {
+        maps.keys().append_value(key);
+        maps.values().append_value(value);
+        maps.append(true).expect("as many keys as values");
+    }
+    check(maps.finish().slice(1, 1), ["{b -> 2}"]);
 }

@@ -47,6 +47,13 @@ fn wide_characters_take_two_columns() {
         (columns("日本"), columns("😀"), columns("é"), columns("ab")),
         (4, 2, 1, 2)
     );
+    // The first and the last character of each range, then their neighbours outside.
+    let wide = "\u{1100}\u{115f}\u{2e80}\u{a4cf}\u{ac00}\u{d7a3}\u{f900}\u{faff}\
+                \u{fe10}\u{fe19}\u{fe30}\u{fe6f}\u{ff00}\u{ff60}\u{ffe0}\u{ffe6}";
+    assert_eq!(wide.chars().filter(|c| is_wide(*c)).count(), 16);
+    let narrow = "\u{10ff}\u{1160}\u{2e7f}\u{a4d0}\u{abff}\u{d7a4}\u{f8ff}\u{fb00}\
+                  \u{fe0f}\u{fe1a}\u{fe2f}\u{fe70}\u{feff}\u{ff61}\u{ffdf}\u{ffe7}";
+    assert!(!narrow.chars().any(is_wide));
 }
 
 #[test]
