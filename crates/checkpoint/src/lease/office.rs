@@ -180,6 +180,9 @@ impl Lease {
         self.perform(Event::ReleaseAsked(successor)).await?;
         // Only now: whoever hears it finds the lock free.
         self.shared.over.send_replace(Over::Released);
+        if let Some(server) = self.server.take() {
+            server.finish(&self.shared.deps.clock).await;
+        }
         Ok(())
     }
 
@@ -324,6 +327,11 @@ impl Lease {
         self.shared.hint(expected)
     }
 
+    #[cfg(test)]
+    pub(super) fn shared_for_tests(&self) -> &Shared {
+        &self.shared
+    }
+
     /// This owner, as it describes itself.
     #[must_use]
     pub fn owner(&self) -> &OwnerInfo {
@@ -333,9 +341,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // The server ends after this: whoever hears the line break finds the lock free.
         self.shared.keeper.close_now();
-        // A farewell for those who listen; the end of the line tells them as well.
-        drop(self.server.take().filter(|_| *self.shared.over.borrow() == Over::No));
     }
 }
 

@@ -1,7 +1,9 @@
 //! The owner's end of its socket.
 
+use baton_core::Clock;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -14,6 +16,9 @@ use crate::{IfOwned, OwnerInfo};
 
 /// More conversations than this at once are nobody's who means well.
 const MOST_CALLS: usize = 64;
+
+/// A caller that does not take a farewell in this time does without.
+const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Answers calls until it is dropped.
 #[derive(Debug)]
@@ -29,6 +34,17 @@ impl Server {
                 tracing::warn!(%error, "the checkpoint has no socket: nobody can ask its owner for anything");
                 None
             }
+        }
+    }
+}
+
+impl Server {
+    /// Lets the conversations end with a farewell, once the lock is free; not for long.
+    pub(crate) async fn finish(mut self, clock: &Arc<dyn Clock>) {
+        tokio::select! {
+            biased;
+            ended = &mut self.0 => drop(ended),
+            () = clock.sleep(FAREWELL) => {}
         }
     }
 }
@@ -115,7 +131,7 @@ impl Caller {
             Ask::Status => Answer::Status {
                 status: Box::new(self.shared.status()),
             },
-            Ask::Request { candidate, mode: IfOwned::Takeover } => self.hand_over(candidate),
+            Ask::Request { candidate, mode: IfOwned::Takeover } => return self.hand_over(candidate, mouth).await,
             Ask::Request { candidate, .. } => {
                 self.stand_by(candidate);
                 Answer::Waiting { holder }
@@ -137,9 +153,10 @@ impl Caller {
         mouth.say(&answer).await
     }
 
-    fn hand_over(&mut self, candidate: OwnerInfo) -> Answer {
+    async fn hand_over(&mut self, candidate: OwnerInfo, mouth: &mut Mouth) -> io::Result<()> {
         let holder = self.shared.me.clone();
         let mut answer = Answer::Unknown;
+        let mut tell = None;
         for action in self.shared.step(Event::HandOverAsked(candidate.clone())) {
             match action {
                 Action::Accept { batch, end } => {
@@ -162,12 +179,17 @@ impl Caller {
                         wait,
                     };
                 }
-                Action::Tell(request) => self.shared.tell(request),
+                Action::Tell(request) => tell = Some(request),
                 _ => {}
             }
         }
+        // The candidate first: an idle job releases before the next line of this function.
+        let said = mouth.say(&answer).await;
+        if let Some(request) = tell {
+            self.shared.tell(request);
+        }
         self.shared.publish();
-        answer
+        said
     }
 
     fn stand_by(&mut self, candidate: OwnerInfo) {

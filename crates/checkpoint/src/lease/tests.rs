@@ -1,0 +1,5 @@
+mod damage;
+mod handover;
+mod lock;
+mod look;
+mod support;

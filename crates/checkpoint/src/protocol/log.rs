@@ -155,10 +155,10 @@ impl Log {
         // The pending batch, if any, is kept on top; at least the last committed one stays.
         let keep = usize::try_from(keep.max(1)).unwrap_or(usize::MAX);
         let keep = keep.saturating_add(usize::from(self.pending.is_some()));
-        while self.plans.len() > keep {
-            self.plans.pop_front();
-        }
-        let Some(&(_, oldest)) = self.plans.front() else {
+        let surplus = self.plans.len().saturating_sub(keep);
+        self.plans.drain(..surplus);
+        // What stands before the oldest plan says where that starts; it goes when its plan does.
+        let Some(&(_, oldest)) = self.plans.front().filter(|_| surplus > 0) else {
             return (Vec::new(), floor);
         };
         let retired = (floor..oldest).filter(|seq| !self.fences.contains(seq)).collect();
