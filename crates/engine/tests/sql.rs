@@ -210,6 +210,30 @@ fn the_right_side_is_not_computed_where_the_left_decides() {
         &["10.0", "0.0", "null"],
     );
     check("SELECT if(n = 0, -1, 10 div n) FROM t", &["10", "-1", "null"]);
+    check(
+        "SELECT CASE WHEN n = 0 THEN false ELSE 10 / n > 1 END FROM t",
+        &["true", "false", "null"],
+    );
+    check(
+        "SELECT coalesce(n, 1 / 0) FROM t WHERE n IS NOT NULL",
+        &["1.0", "0.0"],
+    );
+    check(
+        "SELECT y FROM (SELECT 10 / n AS y FROM t WHERE n <> 0) WHERE y > 1",
+        &["10.0"],
+    );
+    check(
+        "SELECT y FROM (SELECT 10 / n AS y, n FROM t) WHERE n = 1 AND y > 1",
+        &["10.0"],
+    );
+    check(
+        "SELECT y FROM (SELECT CAST(camelCase AS INT) AS y FROM t WHERE camelCase RLIKE '^[0-9]+$') WHERE y > 1",
+        &[],
+    );
+    check(
+        "SELECT filter(array(0, 1), x -> x <> 0 AND 1 / x > 0) FROM t WHERE n = 1",
+        &["[1]"],
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::dialect;
 use super::env::{Env, Library};
+use super::guard::guarded;
 use super::relation::Relations;
 use super::{Error, Query};
 
@@ -62,7 +63,12 @@ impl Compiler {
             sources: &self.sources,
         };
         let relation = relations.query(&tree)?;
-        let plan = ready(self.state.create_physical_plan(&relation.plan))?;
+        let plan = guarded(self.state.optimize(&relation.plan)?)?;
+        let plan = ready(
+            self.state
+                .query_planner()
+                .create_physical_plan(&plan, &self.state),
+        )?;
         let planned = plan.schema();
         let fields: Vec<_> = planned
             .fields()

@@ -14,6 +14,7 @@ mod error;
 mod expression;
 mod functions;
 mod generator;
+mod guard;
 mod kernel;
 mod literal;
 mod names;

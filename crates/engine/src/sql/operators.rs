@@ -2,13 +2,12 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{BinaryExpr, Case, Expr, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::arithmetic::{self, Arithmetic, OnFailure};
 use super::error::{Error, Place};
 use super::expression::{Binder, boolean};
-use super::kernel::can_fail;
 use super::literal::tight_decimal;
 use super::scope::Bound;
 use super::types::{
@@ -103,27 +102,7 @@ fn logical(
     let what = op.to_string();
     let left = binder.as_type(left, &DataType::Boolean, &what, place)?;
     let right = binder.as_type(right, &DataType::Boolean, &what, place)?;
-    if !can_fail(&right) {
-        return Ok(boolean(infix(left, op, right)));
-    }
-    // Spark looks at the right side only where the left does not decide: `n <> 0 AND 10 / n > 1` never fails. The plan's
-    // own operator may look at all rows, a CASE does not.
-    let constant = |value: Option<bool>| Expr::Literal(ScalarValue::Boolean(value), None);
-    let decides = op == Operator::Or;
-    let pairs = vec![
-        (constant(Some(decides)), constant(Some(decides))),
-        (constant(Some(!decides)), right.clone()),
-    ];
-    let pairs = pairs
-        .into_iter()
-        .map(|(when, then)| (Box::new(when), Box::new(then)))
-        .collect();
-    let unknown = infix(constant(None), op, right);
-    Ok(boolean(Expr::Case(Case::new(
-        Some(Box::new(left)),
-        pairs,
-        Some(Box::new(unknown)),
-    ))))
+    Ok(boolean(infix(left, op, right)))
 }
 
 fn bits(binder: &Binder<'_>, op: Operator, left: Bound, right: Bound, place: Place) -> Result<Bound, Error> {
