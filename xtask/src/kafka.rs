@@ -52,6 +52,27 @@ impl Broker {
         Ok(broker)
     }
 
+    /// Makes a topic.
+    pub(crate) fn topic(&self, name: &str, partitions: u32) -> Result<()> {
+        let made = tool()
+            .args(["topics", "--dir"])
+            .arg(&self.dir)
+            .args([
+                "--create",
+                "--topic",
+                name,
+                "--partitions",
+                &partitions.to_string(),
+            ])
+            .stdout(Stdio::null())
+            .status();
+        match made {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("topic {name} could not be made: {status}")),
+            Err(error) => Err(format!("cannot run tools/kafka/kafka: {error}")),
+        }
+    }
+
     /// `host:port`.
     pub(crate) fn address(&self) -> &str {
         &self.address

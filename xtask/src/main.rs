@@ -1,11 +1,20 @@
 //! The project's own commands. The standard library only, so that this builds in a second.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these commands watch real processes in real time"
+)]
+
 mod cargo;
+mod demo;
 mod kafka;
+mod process;
+mod scratch;
 mod setup;
 mod target;
 mod test;
 mod tidy;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -16,6 +25,7 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 const HELP: &str = "\
 cargo xtask COMMAND
 
+  demo [--kafka]      one owner, the next takes over, nothing lost or shown twice: shown and counted in half a minute
   test [--no-kafka]   format, tidy, clippy, all tests (on a real Kafka too), rustdoc; ends with a line of totals
   tidy                the rules of this house that no other tool checks
   kafka ARGS…         a real Kafka on loopback: start, stop, topics, … (see `cargo xtask kafka help`)
@@ -26,7 +36,7 @@ ${XDG_CACHE_HOME:-~/.cache}/baton/target-<key>, one for each toolchain and Cargo
 they may be deleted at any time.
 ";
 
-const COMMANDS: [&str; 4] = ["test", "tidy", "kafka", "setup"];
+const COMMANDS: [&str; 5] = ["demo", "test", "tidy", "kafka", "setup"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -41,6 +51,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let done = match command {
+        "demo" => flags(rest, &["--kafka"]).and_then(|flags| demo::run(flags[0])),
         "test" => flags(rest, &["--no-kafka"]).and_then(|flags| test::run(!flags[0])),
         "tidy" => flags(rest, &[]).and_then(|_| tidy::run()),
         "kafka" => kafka::run(rest),
