@@ -11,6 +11,7 @@ mod kafka;
 mod process;
 mod scratch;
 mod setup;
+mod soak;
 mod target;
 mod test;
 mod tidy;
@@ -27,6 +28,7 @@ cargo xtask COMMAND
 
   demo [--kafka]      one owner, the next takes over, nothing lost or shown twice: shown and counted in half a minute
   test [--no-kafka]   format, tidy, clippy, all tests (on a real Kafka too), rustdoc; ends with a line of totals
+  soak [TEST…]        the process-level tests (all, or those named) with their long counts, on a real Kafka
   tidy                the rules of this house that no other tool checks
   kafka ARGS…         a real Kafka on loopback: start, stop, topics, … (see `cargo xtask kafka help`)
   setup [--no-kafka]  install what builds and tests need from the system, or say what to type
@@ -36,7 +38,7 @@ ${XDG_CACHE_HOME:-~/.cache}/baton/target-<key>, one for each toolchain and Cargo
 they may be deleted at any time.
 ";
 
-const COMMANDS: [&str; 5] = ["demo", "test", "tidy", "kafka", "setup"];
+const COMMANDS: [&str; 6] = ["demo", "test", "soak", "tidy", "kafka", "setup"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
     let done = match command {
         "demo" => flags(rest, &["--kafka"]).and_then(|flags| demo::run(flags[0])),
         "test" => flags(rest, &["--no-kafka"]).and_then(|flags| test::run(!flags[0])),
+        "soak" => soak::run(rest),
         "tidy" => flags(rest, &[]).and_then(|_| tidy::run()),
         "kafka" => kafka::run(rest),
         "setup" => flags(rest, &["--no-kafka"]).and_then(|flags| setup::run(!flags[0])),

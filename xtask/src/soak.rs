@@ -1,0 +1,28 @@
+//! The process-level tests with their long counts: hours instead of minutes.
+
+use std::process::{ExitCode, Stdio};
+
+use crate::kafka::Broker;
+use crate::{Result, cargo, setup};
+
+/// `cargo xtask soak [TEST…]`: all of them, or those whose names hold one of the words.
+pub(crate) fn run(tests: &[String]) -> Result<ExitCode> {
+    if let Some(flag) = tests.iter().find(|test| test.starts_with('-')) {
+        return Err(format!("unknown argument `{flag}`; soak takes names of tests"));
+    }
+    setup::ensure(true)?;
+    let broker = Broker::start()?;
+    let status = cargo::command(&["test", "--workspace", "--test", "process", "--no-fail-fast", "--"])
+        .args(tests)
+        .env("BATON_SOAK", "1")
+        .env("BATON_TEST_KAFKA", broker.address())
+        .env("BATON_REQUIRE_KAFKA", "1")
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
