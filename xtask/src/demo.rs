@@ -1,16 +1,14 @@
 //! The promise, shown: one owner at a time, the next one takes over, nothing is lost and nothing shown twice.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::kafka::Broker;
-use crate::process::{Each, Process};
+use crate::process::{Each, Process, after};
 use crate::scratch::Scratch;
+use crate::sender::Sender;
 use crate::verdict::{Verdict, number};
 use crate::{Result, cargo, setup, target};
 
@@ -83,7 +81,7 @@ fn play(baton: &Path, scratch: &Scratch, kafka: bool) -> Result<bool> {
     };
 
     tell("Somebody sends 50 numbered messages a second and does not care who reads them.");
-    let sender = Sender::start(&stage, &address)?;
+    let sender = Sender::start(baton, scratch.path(), &address, "messages", PACE)?;
     tell("v1 starts. Its checkpoint is free, so it is the owner, and messages flow to its console.");
     let mut v1 = stage.run("v1", "v1", &[])?;
     v1.says("batch 4", BOUND, |line| line.contains("batch 4 at").then_some(()))?;
@@ -198,54 +196,6 @@ fn excerpt(version: &str) -> Each {
     })
 }
 
-/// `baton produce` and who writes its lines.
-struct Sender {
-    producer: Process,
-    writer: JoinHandle<u64>,
-    enough: Arc<AtomicBool>,
-}
-
-impl Sender {
-    fn start(stage: &Stage<'_>, address: &str) -> Result<Self> {
-        let mut command = Command::new(stage.baton);
-        command
-            .args(["produce", "--bootstrap-server", address, "--topic", "messages"])
-            .stdin(Stdio::piped());
-        let mut producer = Process::quiet("sender", command, stage.scratch.path())?;
-        let stdin = producer.stdin().expect("it is piped");
-        let enough = Arc::new(AtomicBool::new(false));
-        let writer = {
-            let enough = Arc::clone(&enough);
-            std::thread::spawn(move || write(stdin, &enough))
-        };
-        Ok(Self {
-            producer,
-            writer,
-            enough,
-        })
-    }
-
-    /// Stops; how many were sent, all of them stored.
-    fn finish(mut self) -> Result<u64> {
-        self.enough.store(true, Ordering::Relaxed);
-        let sent = self.writer.join().expect("it does not panic");
-        match self.producer.wait(BOUND)? {
-            0 => Ok(sent),
-            code => Err(format!("the sender ended with exit code {code}")),
-        }
-    }
-}
-
-/// Writes numbered messages until there are enough or nobody takes them; how many.
-fn write(mut stdin: ChildStdin, enough: &AtomicBool) -> u64 {
-    let mut sent = 0;
-    while !enough.load(Ordering::Relaxed) && writeln!(stdin, "message {}", sent + 1).is_ok() {
-        sent += 1;
-        std::thread::sleep(PACE);
-    }
-    sent
-}
-
 fn job(address: &str, checkpoint: &Path) -> String {
     format!(
         r#"name = "demo"
@@ -271,13 +221,6 @@ processingTime = "{TRIGGER_MS} milliseconds"
     )
 }
 
-/// The number behind `word`.
-pub(crate) fn after(line: &str, word: &str) -> Option<u64> {
-    let rest = line.split_once(word)?.1;
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    rest[..end].parse().ok()
-}
-
 fn tell(text: &str) {
     println!("{}", paint(&format!("* {text}"), "1"));
 }
@@ -289,18 +232,5 @@ fn paint(text: &str, colour: &str) -> String {
         format!("\x1b[{colour}m{text}\x1b[0m")
     } else {
         text.to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_from_the_hand_over_line() {
-        let line = "baton: handed over from v1 to v2: last batch 5, first batch 6, commit_gap 244 ms, excess_gap 0 ms";
-        let numbers =
-            ["first batch ", "commit_gap ", "excess_gap ", "nothing "].map(|word| after(line, word));
-        assert_eq!(numbers, [Some(6), Some(244), Some(0), None]);
     }
 }

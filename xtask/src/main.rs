@@ -5,11 +5,13 @@
     reason = "these commands watch real processes in real time"
 )]
 
+mod bench;
 mod cargo;
 mod demo;
 mod kafka;
 mod process;
 mod scratch;
+mod sender;
 mod setup;
 mod soak;
 mod target;
@@ -29,6 +31,8 @@ cargo xtask COMMAND
   demo [--kafka]      one owner, the next takes over, nothing lost or shown twice: shown and counted in half a minute
   test [--no-kafka]   format, tidy, clippy, all tests (on a real Kafka too), rustdoc; ends with a line of totals
   soak [TEST…]        the process-level tests (all, or those named) with their long counts, on a real Kafka
+  bench [--quick] [--out FILE]
+                      a release build on a real Kafka: speed, memory, start, commits, hand-overs beside their targets
   tidy                the rules of this house that no other tool checks
   kafka ARGS…         a real Kafka on loopback: start, stop, topics, … (see `cargo xtask kafka help`)
   setup [--no-kafka]  install what builds and tests need from the system, or say what to type
@@ -38,7 +42,7 @@ ${XDG_CACHE_HOME:-~/.cache}/baton/target-<key>, one for each toolchain and Cargo
 they may be deleted at any time.
 ";
 
-const COMMANDS: [&str; 6] = ["demo", "test", "soak", "tidy", "kafka", "setup"];
+const COMMANDS: [&str; 7] = ["demo", "test", "soak", "bench", "tidy", "kafka", "setup"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
     let done = match command {
         "demo" => flags(rest, &["--kafka"]).and_then(|flags| demo::run(flags[0])),
         "test" => flags(rest, &["--no-kafka"]).and_then(|flags| test::run(!flags[0])),
+        "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "tidy" => flags(rest, &[]).and_then(|_| tidy::run()),
         "kafka" => kafka::run(rest),

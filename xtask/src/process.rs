@@ -215,6 +215,13 @@ impl Lines {
     }
 }
 
+/// The number behind `word`.
+pub(crate) fn after(line: &str, word: &str) -> Option<u64> {
+    let rest = line.split_once(word)?.1;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,5 +263,13 @@ mod tests {
             let last = (process.out.last(), process.err.last());
             assert_eq!(last, (Some("this".into()), Some("that".into())));
         });
+    }
+
+    #[test]
+    fn numbers_are_read_from_the_hand_over_line() {
+        let line = "baton: handed over from v1 to v2: last batch 5, first batch 6, commit_gap 244 ms, excess_gap 0 ms";
+        let numbers =
+            ["first batch ", "commit_gap ", "excess_gap ", "nothing "].map(|word| after(line, word));
+        assert_eq!(numbers, [Some(6), Some(244), Some(0), None]);
     }
 }
