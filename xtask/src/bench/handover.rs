@@ -51,19 +51,19 @@ pub(super) fn measure(lab: &Lab, count: u32) -> Result<Vec<Figure>> {
     sender.finish()?;
     let gap = |key, name, part| Figure::quantile(key, name, "ms", &gaps, part);
     Ok(vec![
-        gap("commitGapP50Ms", "hand-over, commit gap: p50", 0.5),
-        gap("commitGapP95Ms", "  p95", 0.95).target(Target::AtMost(150.0)),
-        gap("commitGapMaxMs", "  max", 1.0),
+        gap("commitGapP50Ms", "hand-over, commit gap, p50", 0.5),
+        gap("commitGapP95Ms", "hand-over, commit gap, p95", 0.95).target(Target::AtMost(150.0)),
+        gap("commitGapMaxMs", "hand-over, commit gap, max", 1.0),
         Figure::quantile(
             "excessGapP95Ms",
-            "hand-over, excess gap: p95",
+            "hand-over, excess gap, p95",
             "ms",
             &excesses,
             0.95,
         ),
         Figure::quantile(
             "maxDelayP95Ms",
-            "hand-over, a message's delay: p95",
+            "hand-over, a message's delay, p95",
             "ms",
             &delays,
             0.95,

@@ -65,23 +65,28 @@ pub(super) fn measure(lab: &Lab, messages: u64, rounds: u32) -> Result<Vec<Figur
         ),
         Figure::median(
             "jobOutsideMs",
-            "  where the rest goes: start and end of the process",
+            "where the rest goes: start and end of the process",
             "ms",
             &of_jobs(|job| job.used.seconds * 1_000.0 - job.batches_ms),
         ),
         Figure::median(
             "jobBookkeepingMs",
-            "  … planning and logging of its batches",
+            "where the rest goes: planning and logging of its batches",
             "ms",
             &of_jobs(|job| job.bookkeeping_ms),
         ),
         Figure::median(
             "jobCpuPerMillion",
-            "  … the job's CPU seconds per million rows",
+            "the job's CPU seconds per million rows",
             "s",
             &job_cpu,
         ),
-        Figure::median("bareCpuPerMillion", "  … the bare consumer's", "s", &bare_cpu),
+        Figure::median(
+            "bareCpuPerMillion",
+            "the bare consumer's CPU seconds per million rows",
+            "s",
+            &bare_cpu,
+        ),
         Figure::quantile(
             "peakMb",
             "the job's peak RSS",
@@ -92,7 +97,7 @@ pub(super) fn measure(lab: &Lab, messages: u64, rounds: u32) -> Result<Vec<Figur
         .target(Target::AtMost(120.0)),
         Figure::quantile(
             "barePeakMb",
-            "the bare consumer's",
+            "the bare consumer's peak RSS",
             "MB",
             &of_bares(|used| used.peak_mb),
             1.0,
