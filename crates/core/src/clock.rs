@@ -32,7 +32,10 @@ pub struct TokioClock(tokio::time::Instant);
 impl TokioClock {
     /// Starts counting now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the real clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the real clock"
+    )]
     pub fn start() -> Self {
         Self(tokio::time::Instant::now())
     }
@@ -40,7 +43,10 @@ impl TokioClock {
 
 #[cfg(feature = "tokio")]
 impl Clock for TokioClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the real clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the real clock"
+    )]
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
@@ -50,7 +56,10 @@ impl Clock for TokioClock {
         self.0.elapsed()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one place that sleeps on the real clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that sleeps on the real clock"
+    )]
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(duration))
     }

@@ -23,7 +23,12 @@ impl Fault {
     /// A failure without a deeper cause.
     #[must_use]
     pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, code, message: message.into(), source: None }
+        Self {
+            kind,
+            code,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// The same, caused by `source`, whose text is not repeated in this one's.

@@ -91,7 +91,10 @@ impl SourceName {
         if starts_well && chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
             Ok(Self(name.into()))
         } else {
-            Err(Error::InvalidName { name: name.to_owned(), rule: "[A-Za-z_][A-Za-z0-9_]*" })
+            Err(Error::InvalidName {
+                name: name.to_owned(),
+                rule: "[A-Za-z_][A-Za-z0-9_]*",
+            })
         }
     }
 

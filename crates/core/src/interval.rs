@@ -21,7 +21,9 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::InvalidDuration`] for anything else, negative numbers included.
 pub fn parse_duration(text: &str) -> Result<Duration> {
-    let invalid = || Error::InvalidDuration { text: text.to_owned() };
+    let invalid = || Error::InvalidDuration {
+        text: text.to_owned(),
+    };
     let mut rest = text.trim();
     if rest == "0" {
         return Ok(Duration::ZERO);
@@ -33,10 +35,14 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
     }
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .ok_or_else(invalid)?;
         let number: f64 = rest[..digits].parse().map_err(|_| invalid())?;
         rest = rest[digits..].trim_start();
-        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let letters = rest
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(rest.len());
         let seconds = match rest[..letters].to_ascii_lowercase().as_str() {
             "us" | "microsecond" | "microseconds" => 1e-6,
             "ms" | "milli" | "millis" | "millisecond" | "milliseconds" => 1e-3,
@@ -60,7 +66,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, millis: Option<u64>) {
-        assert_eq!(parse_duration(text).ok(), millis.map(Duration::from_millis), "{text}");
+        assert_eq!(
+            parse_duration(text).ok(),
+            millis.map(Duration::from_millis),
+            "{text}"
+        );
     }
 
     #[test]
@@ -76,7 +86,17 @@ mod tests {
 
     #[test]
     fn what_has_no_fixed_length_is_refused() {
-        for text in ["", "10", "1 month", "1 year", "-1 second", "second", "1 second 5", "1e3 s", "9999999999999999 weeks"] {
+        for text in [
+            "",
+            "10",
+            "1 month",
+            "1 year",
+            "-1 second",
+            "second",
+            "1 second 5",
+            "1e3 s",
+            "9999999999999999 weeks",
+        ] {
             check(text, None);
         }
     }

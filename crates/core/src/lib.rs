@@ -29,9 +29,9 @@ mod secret;
 mod sink;
 mod source;
 
-pub use clock::{Clock, Timestamp};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
+pub use clock::{Clock, Timestamp};
 pub use error::{Error, ErrorKind, Result};
 pub use fault::Fault;
 pub use ids::{BatchId, CheckpointId, Epoch, OwnerId, RunId, SourceName, WriteId};
@@ -42,7 +42,9 @@ pub use permit::CommitPermit;
 pub use position::Position;
 pub use rng::Rng;
 pub use secret::Secret;
-pub use sink::{BatchContext, Guarantee, Marker, OutputMode, Receipt, Sink, SinkContext, SinkFormat, SinkRef};
+pub use sink::{
+    BatchContext, Guarantee, Marker, OutputMode, Receipt, Sink, SinkContext, SinkFormat, SinkRef,
+};
 pub use source::{
     Admission, BatchStream, Claimant, OpenContext, Source, SourceContext, SourceFormat, SourcePlan,
 };

@@ -40,7 +40,10 @@ impl TopicPartition {
     /// Names a partition.
     #[must_use]
     pub fn new(topic: impl Into<String>, partition: i32) -> Self {
-        Self { topic: topic.into(), partition }
+        Self {
+            topic: topic.into(),
+            partition,
+        }
     }
 }
 
@@ -77,7 +80,10 @@ impl OffsetRange {
     /// [`Error::InvertedRange`] if `until < from`.
     pub const fn new(from: Offset, until: Offset) -> Result<Self> {
         if until.0 < from.0 {
-            return Err(Error::InvertedRange { from: from.0, until: until.0 });
+            return Err(Error::InvertedRange {
+                from: from.0,
+                until: until.0,
+            });
         }
         Ok(Self { from, until })
     }
@@ -154,7 +160,11 @@ impl TryFrom<Written> for PartitionOffsets {
                     .parse()
                     .ok()
                     .filter(|number| *number >= 0)
-                    .ok_or_else(|| refuse(format!("`{partition}` of topic `{topic}` is not a partition number")))?;
+                    .ok_or_else(|| {
+                        refuse(format!(
+                            "`{partition}` of topic `{topic}` is not a partition number"
+                        ))
+                    })?;
                 if offset < Offset::EARLIEST.0 {
                     return Err(refuse(format!(
                         "offset {offset} of {topic}-{number} is negative; -1 means latest, -2 earliest"
@@ -179,8 +189,9 @@ impl PartitionOffsets {
     /// # Errors
     /// [`Error::OffsetsJson`] naming what is wrong, the partition where there is one.
     pub fn from_json(text: &str) -> Result<Self> {
-        let written: Written =
-            serde_json::from_str(text).map_err(|error| Error::OffsetsJson { reason: error.to_string() })?;
+        let written: Written = serde_json::from_str(text).map_err(|error| Error::OffsetsJson {
+            reason: error.to_string(),
+        })?;
         written.try_into()
     }
 
@@ -204,7 +215,10 @@ impl PartitionOffsets {
 
     /// Sets one partition's offset.
     pub fn set(&mut self, partition: TopicPartition, offset: Offset) {
-        self.0.entry(partition.topic).or_default().insert(partition.partition, offset);
+        self.0
+            .entry(partition.topic)
+            .or_default()
+            .insert(partition.partition, offset);
     }
 
     /// Drops one partition.

@@ -37,7 +37,9 @@ impl OptionMap {
     /// Looks without taking.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(&key.to_ascii_lowercase()).map(|(_, value)| value.as_str())
+        self.0
+            .get(&key.to_ascii_lowercase())
+            .map(|(_, value)| value.as_str())
     }
 
     /// Takes an option out.
@@ -50,12 +52,21 @@ impl OptionMap {
     /// # Errors
     /// [`Error::InvalidOption`] naming the key, the value unless it is secret, and `wanted`.
     pub fn take_parsed<T: FromStr>(&mut self, key: &str, wanted: &str) -> Result<Option<T>> {
-        let Some((spelled, value)) = self.0.remove(&key.to_ascii_lowercase()) else { return Ok(None) };
+        let Some((spelled, value)) = self.0.remove(&key.to_ascii_lowercase()) else {
+            return Ok(None);
+        };
         match value.trim().parse() {
             Ok(parsed) => Ok(Some(parsed)),
             Err(_) => {
-                let shown = if Secret::is_secret_key(key) { "***" } else { value.as_str() };
-                Err(Error::InvalidOption { key: spelled, reason: format!("must be {wanted}, not `{shown}`") })
+                let shown = if Secret::is_secret_key(key) {
+                    "***"
+                } else {
+                    value.as_str()
+                };
+                Err(Error::InvalidOption {
+                    key: spelled,
+                    reason: format!("must be {wanted}, not `{shown}`"),
+                })
             }
         }
     }
@@ -74,7 +85,12 @@ impl OptionMap {
     /// Takes all options whose key starts with `prefix`, the prefix cut off, the rest as the user spelled it.
     pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(String, String)> {
         let prefix = prefix.to_ascii_lowercase();
-        let keys: Vec<String> = self.0.keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
+        let keys: Vec<String> = self
+            .0
+            .keys()
+            .filter(|key| key.starts_with(&prefix))
+            .cloned()
+            .collect();
         keys.into_iter()
             .filter_map(|key| self.0.remove(&key))
             .map(|(spelled, value)| (spelled[prefix.len()..].to_owned(), value))
@@ -99,7 +115,14 @@ impl OptionMap {
     /// All options in order of key, as the user spelled them; secrets as `***`.
     pub fn printable(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.values().map(|(key, value)| {
-            (key.as_str(), if Secret::is_secret_key(key) { "***" } else { value.as_str() })
+            (
+                key.as_str(),
+                if Secret::is_secret_key(key) {
+                    "***"
+                } else {
+                    value.as_str()
+                },
+            )
         })
     }
 }
@@ -139,7 +162,9 @@ mod tests {
     fn secrets_do_not_reach_debug_or_errors() {
         let mut options = OptionMap::from_iter([("kafka.sasl.password", "hunter2"), ("topic", "t")]);
         assert!(!format!("{options:?}").contains("hunter2"));
-        let error = options.take_parsed::<u32>("kafka.sasl.password", "a number").unwrap_err();
+        let error = options
+            .take_parsed::<u32>("kafka.sasl.password", "a number")
+            .unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 
@@ -153,7 +178,10 @@ mod tests {
     #[test]
     fn a_prefix_is_cut_off_whatever_its_case() {
         let mut options = OptionMap::from_iter([("Kafka.client.id", "x"), ("other", "y")]);
-        assert_eq!(options.take_prefixed("kafka."), [("client.id".to_owned(), "x".to_owned())]);
+        assert_eq!(
+            options.take_prefixed("kafka."),
+            [("client.id".to_owned(), "x".to_owned())]
+        );
         assert!(options.finish(&["kafka.client.id"]).is_err());
     }
 }

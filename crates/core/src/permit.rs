@@ -19,7 +19,12 @@ pub struct CommitPermit {
 impl CommitPermit {
     /// Issues a permit. Only `baton_checkpoint::protocol` may call this; `clippy.toml` forbids it elsewhere.
     pub const fn issue(checkpoint: CheckpointId, batch: BatchId, epoch: Epoch, plan: WriteId) -> Self {
-        Self { checkpoint, batch, epoch, plan }
+        Self {
+            checkpoint,
+            batch,
+            epoch,
+            plan,
+        }
     }
 
     /// The checkpoint whose batch it is: with the batch id, a key that never repeats.

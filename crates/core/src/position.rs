@@ -18,7 +18,6 @@ impl Position {
         self.0.get(name)
     }
 
-
     /// How many offsets lie between this position and `until`.
     ///
     /// # Errors
@@ -28,7 +27,11 @@ impl Position {
         for (name, from) in &self.0 {
             let none = PartitionOffsets::new();
             let end = until.source(name).unwrap_or(&none);
-            total += from.ranges_until(end)?.iter().map(|range| range.range.len()).sum::<u64>();
+            total += from
+                .ranges_until(end)?
+                .iter()
+                .map(|range| range.range.len())
+                .sum::<u64>();
         }
         Ok(total)
     }

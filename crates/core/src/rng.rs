@@ -11,7 +11,10 @@ impl Rng {
     /// Seeded by the operating system.
     #[must_use]
     pub fn from_os() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the one place that asks the operating system for entropy")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that asks the operating system for entropy"
+        )]
         let (high, low) = Uuid::new_v4().as_u64_pair();
         Self::seeded(high ^ low.rotate_left(31))
     }

@@ -28,7 +28,14 @@ impl Secret {
     #[must_use]
     pub fn is_secret_key(key: &str) -> bool {
         const PARTS: [&str; 9] = [
-            "password", "secret", "jaas", "token", "credential", "passphrase", "ssl.key", "keystore.key",
+            "password",
+            "secret",
+            "jaas",
+            "token",
+            "credential",
+            "passphrase",
+            "ssl.key",
+            "keystore.key",
             "oauthbearer.config",
         ];
         let key = key.to_ascii_lowercase();

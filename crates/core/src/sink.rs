@@ -157,6 +157,9 @@ pub trait Sink: Send {
     fn guarantee(&self) -> Guarantee;
 
     /// Whether rows of this shape, in this mode, can be written. Offline.
+    ///
+    /// # Errors
+    /// Of kind `Invalid`, naming the column or the mode.
     fn check(&self, schema: &Schema, mode: OutputMode) -> Result<(), Fault>;
 
     /// Connects. Publishes nothing, fences nobody: candidates do this while another owner works.

@@ -55,7 +55,10 @@ impl OpenContext {
     /// Bounds the wait and the parallelism.
     #[must_use]
     pub const fn new(start_timeout: Duration, streams: usize) -> Self {
-        Self { start_timeout, streams }
+        Self {
+            start_timeout,
+            streams,
+        }
     }
 }
 
@@ -75,7 +78,11 @@ impl Claimant {
     /// Names the claimant.
     #[must_use]
     pub const fn new(checkpoint: CheckpointId, job: String, overrule: bool) -> Self {
-        Self { checkpoint, job, overrule }
+        Self {
+            checkpoint,
+            job,
+            overrule,
+        }
     }
 }
 
@@ -141,6 +148,9 @@ pub trait Source: Send + Sync {
 
     /// Reads exactly these ranges, as at most `streams` streams that may be polled in any order and in parallel.
     /// Each record of the ranges that exists is delivered once; records of one partition come in order of offset.
+    ///
+    /// # Errors
+    /// When the client cannot be made; what happens later, a stream says.
     fn read(&self, ranges: &[PartitionRange], streams: usize) -> Result<Vec<BatchStream>, Fault>;
 
     /// Tells the outside (Kafka: the consumer group) that everything before `until` is done. The checkpoint, not the

@@ -82,10 +82,11 @@ pub(super) async fn run(args: RunArgs) -> Result<u8> {
             },
         }
     };
+    let owned = query.id().is_some();
     finish(query, telling, clock.sleep(ABANDON)).await;
     match outcome {
         Ok(outcome) => {
-            ended(&outcome);
+            ended(&outcome, owned);
             Ok(0)
         }
         Err(error) => Err(wire::of_engine(&error)),
@@ -105,8 +106,9 @@ async fn finish(
     }
 }
 
-fn ended(outcome: &Outcome) {
+fn ended(outcome: &Outcome, owned: bool) {
     match outcome {
+        Outcome::Stopped if !owned => say!(outcome = "stopped", "stopped before it owned the checkpoint"),
         Outcome::Stopped => say!(outcome = "stopped", "stopped; the checkpoint is released"),
         Outcome::Done => say!(outcome = "done", "done; the checkpoint is released"),
         Outcome::HandedOver { to } => say!(outcome = "handedOver", to, "handed over to {to}"),

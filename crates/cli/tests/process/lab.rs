@@ -221,7 +221,9 @@ impl Lab {
     /// Waits until so many batches are committed, over the checkpoint's whole life.
     pub(crate) fn batches(&self, job: &Job, count: u64) -> Value {
         self.status_when(job, &format!("{count} batches are committed"), |status| {
-            status["lastCommittedBatch"].as_u64().is_some_and(|last| last + 1 >= count)
+            status["lastCommittedBatch"]
+                .as_u64()
+                .is_some_and(|last| last + 1 >= count)
         })
     }
 

@@ -50,7 +50,9 @@ proptest! {
 
 #[track_caller]
 fn refused(json: &str, part: &str) {
-    let error = PartitionOffsets::from_json(json).expect_err("must be refused").to_string();
+    let error = PartitionOffsets::from_json(json)
+        .expect_err("must be refused")
+        .to_string();
     assert!(error.contains(part), "`{error}` does not say `{part}`");
 }
 
