@@ -182,7 +182,7 @@ mod tests {
         let each: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         let found = [0.5, 0.95, 1.0].map(|part| quantile(&each, part));
         assert_eq!(found, [50.0, 95.0, 100.0]);
-        assert_eq!(quantile(&[7.0], 0.5), 7.0);
+        assert_eq!(quantile(&[7.0, 3.0, 5.0], 0.5), 5.0);
         assert!(quantile(&[], 0.5).is_nan());
     }
 
