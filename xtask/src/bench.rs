@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use self::figure::{Figure, Target, json, table, text};
 use self::lab::{Lab, number};
-use crate::{Result, setup, target};
+use crate::{Result, refuse, setup, target};
 
 /// How much is measured.
 struct Amount {
@@ -40,7 +40,7 @@ const QUICK: Amount = Amount {
 
 /// `cargo xtask bench [--quick] [--out FILE]`. A missed target is told, and is no failure of this command.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let (is_quick, out) = arguments(args)?;
+    let (is_quick, out) = arguments(args).unwrap_or_else(|why| refuse(&why));
     let amount = if is_quick { &QUICK } else { &FULL };
     let out = out.unwrap_or_else(|| target::dir().join("bench.json"));
     setup::ensure(true)?;

@@ -86,11 +86,16 @@ fn flags(args: &[String], known: &[&str]) -> Result<Vec<bool>> {
         } else {
             known.join(", ")
         };
-        eprintln!("xtask: unknown argument `{unknown}`; known here: {known}");
-        std::process::exit(2);
+        refuse(&format!("unknown argument `{unknown}`; known here: {known}"));
     }
     Ok(known
         .iter()
         .map(|flag| args.iter().any(|arg| arg == flag))
         .collect())
+}
+
+/// Ends with the exit code for what cannot be asked like that.
+fn refuse(why: &str) -> ! {
+    eprintln!("xtask: {why}");
+    std::process::exit(2)
 }

@@ -3,12 +3,12 @@
 use std::process::{ExitCode, Stdio};
 
 use crate::kafka::Broker;
-use crate::{Result, cargo, setup};
+use crate::{Result, cargo, refuse, setup};
 
 /// `cargo xtask soak [TEST…]`: all of them, or those whose names hold one of the words.
 pub(crate) fn run(tests: &[String]) -> Result<ExitCode> {
     if let Some(flag) = tests.iter().find(|test| test.starts_with('-')) {
-        return Err(format!("unknown argument `{flag}`; soak takes names of tests"));
+        refuse(&format!("unknown argument `{flag}`; soak takes names of tests"));
     }
     setup::ensure(true)?;
     let broker = Broker::start()?;
