@@ -60,6 +60,6 @@ pub use writer::DataStreamWriter;
 /// The checkpoint's types that stand in this crate's public signatures.
 pub mod checkpoint {
     pub use baton_checkpoint::{
-        AcquireEvent, AcquireOptions, Deps, Error, IfOwned, Location, OnDrainTimeout,
+        AcquireEvent, AcquireOptions, Deps, Error, IfOwned, JobShape, Location, OnDrainTimeout,
     };
 }

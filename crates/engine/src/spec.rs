@@ -1,6 +1,6 @@
 //! A query as data, and its start.
 
-use baton_checkpoint::{AcquireOptions, Deps, Location};
+use baton_checkpoint::{AcquireOptions, Deps, JobShape, Location};
 use baton_core::arrow::schema::SchemaRef;
 use baton_core::{OutputMode, RunId, Sink, Source, SourceName};
 use std::time::Duration;
@@ -82,6 +82,8 @@ pub struct CompiledInfo {
     pub schema: SchemaRef,
     /// The plan, for people.
     pub explain: String,
+    /// What the checkpoint will be asked whether it fits.
+    pub shape: JobShape,
 }
 
 /// Plans and type-checks a query without opening anything.
@@ -93,7 +95,31 @@ pub fn compile(spec: &QuerySpec) -> Result<CompiledInfo> {
     Ok(CompiledInfo {
         schema: query.schema(),
         explain: query.explain(),
+        shape: job_shape(spec, &query),
     })
+}
+
+/// What the query is, as far as its checkpoint depends on it.
+pub(crate) fn job_shape(spec: &QuerySpec, query: &Query) -> JobShape {
+    let sources = spec
+        .sources
+        .iter()
+        .map(|(name, source)| (name.clone(), source.description()))
+        .collect();
+    let schema = query
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| format!("{} {}", field.name(), field.data_type()))
+        .collect();
+    JobShape {
+        job: spec.name.clone(),
+        sources,
+        sql: spec.sql.clone(),
+        schema,
+        sink: spec.sink_name.clone(),
+        output_mode: spec.output_mode,
+    }
 }
 
 pub(crate) fn compile_query(spec: &QuerySpec) -> Result<Query> {

@@ -43,7 +43,7 @@ pub(super) async fn run(args: ValidateArgs, verbose: bool) -> Result<u8> {
     let compiled = baton_engine::compile(&spec).map_err(|error| wire::of_compiling(&error, &job))?;
     let mut report = offline(&job, &spec, &compiled, verbose);
     if args.connect {
-        report["connect"] = connect(&job, &spec, &compiled.schema, &args).await?;
+        report["connect"] = connect(&spec, &compiled, &args).await?;
     }
     let text = match args.output {
         OutputForm::Json => format!("{report}\n"),
@@ -90,7 +90,7 @@ fn columns(schema: &SchemaRef) -> Vec<Value> {
 }
 
 /// Asks everything that a start asks before it owns anything, and changes nothing: no position, no group, no fence.
-async fn connect(job: &JobSpec, spec: &QuerySpec, schema: &SchemaRef, args: &ValidateArgs) -> Result<Value> {
+async fn connect(spec: &QuerySpec, compiled: &CompiledInfo, args: &ValidateArgs) -> Result<Value> {
     let mut starts = serde_json::Map::new();
     for (name, source) in &spec.sources {
         source.open(&OpenContext::new(args.start_timeout, 1)).await?;
@@ -105,7 +105,7 @@ async fn connect(job: &JobSpec, spec: &QuerySpec, schema: &SchemaRef, args: &Val
     };
     let mut notes = Vec::new();
     if let Some(old) = &recovery.shape {
-        let comparison = shape(job, spec, schema).compare(old);
+        let comparison = compiled.shape.compare(old);
         if !comparison.refusals.is_empty() && !args.accept_changes {
             let text = format!(
                 "the job does not fit checkpoint `{}`: {}; pass --accept-changes to go on, or give it a checkpoint of its own",
@@ -123,26 +123,6 @@ async fn connect(job: &JobSpec, spec: &QuerySpec, schema: &SchemaRef, args: &Val
         "startsAt": recovery.next,
         "differences": notes,
     }))
-}
-
-/// As the engine describes the job to the checkpoint.
-fn shape(job: &JobSpec, spec: &QuerySpec, schema: &SchemaRef) -> baton_checkpoint::JobShape {
-    baton_checkpoint::JobShape {
-        job: job.name.clone(),
-        sources: spec
-            .sources
-            .iter()
-            .map(|(name, source)| (name.clone(), source.description()))
-            .collect(),
-        sql: job.sql.clone(),
-        schema: schema
-            .fields()
-            .iter()
-            .map(|field| format!("{} {}", field.name(), field.data_type()))
-            .collect(),
-        sink: job.sink.format.clone(),
-        output_mode: job.sink.output_mode,
-    }
 }
 
 fn text(report: &Value) -> String {

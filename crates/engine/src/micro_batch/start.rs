@@ -8,7 +8,6 @@ use baton_core::{
     CheckpointId, Claimant, Clock, ErrorKind, Guarantee, OpenContext, OwnerId, Position, SinkContext, SinkRef,
 };
 use futures::future::{join_all, try_join_all};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +23,7 @@ use super::seat::SinkSeat;
 use super::tell::{Identity, Narrator, Predecessor};
 use crate::event::{Events, QueryEvent};
 use crate::query::{Outcome, Shared};
-use crate::spec::{QuerySpec, compile_query};
+use crate::spec::{QuerySpec, compile_query, job_shape};
 use crate::sql::Query;
 use crate::{Error, Result, Trigger};
 
@@ -451,28 +450,6 @@ async fn start_patiently(helm: &mut Helm, seat: &SourceSeat) -> Result<Option<ba
             Watched::Done(()) => {}
             Watched::Interrupted | Watched::Abandoned(_) => return Ok(None),
         }
-    }
-}
-
-fn job_shape(spec: &QuerySpec, query: &Query) -> JobShape {
-    let sources: BTreeMap<_, _> = spec
-        .sources
-        .iter()
-        .map(|(name, source)| (name.clone(), source.description()))
-        .collect();
-    let schema = query
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| format!("{} {}", field.name(), field.data_type()))
-        .collect();
-    JobShape {
-        job: spec.name.clone(),
-        sources,
-        sql: spec.sql.clone(),
-        schema,
-        sink: spec.sink_name.clone(),
-        output_mode: spec.output_mode,
     }
 }
 
