@@ -18,7 +18,8 @@ impl SourceFormat for Scripted {
         "scripted"
     }
 
-    fn source(&self, _context: &SourceContext, options: OptionMap) -> Result<Box<dyn Source>, Fault> {
+    fn source(&self, _context: &SourceContext, mut options: OptionMap) -> Result<Box<dyn Source>, Fault> {
+        drop(options.take("subscribe"));
         options.finish(&["subscribe"])?;
         Ok(Box::new(self.0.clone()))
     }
