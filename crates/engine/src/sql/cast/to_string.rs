@@ -51,6 +51,10 @@ fn decode(bytes: &BinaryArray, replaced: &AtomicU64) -> StringArray {
             text.append_null();
             continue;
         };
+        if let Ok(valid) = std::str::from_utf8(value) {
+            text.append_value(valid);
+            continue;
+        }
         for chunk in value.utf8_chunks() {
             write_str(&mut text, chunk.valid());
             if !chunk.invalid().is_empty() {
