@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
+use crate::guard::Guard;
 use crate::{Result, setup, target};
 
 fn tool() -> Command {
@@ -25,16 +26,21 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
 pub(crate) struct Broker {
     dir: PathBuf,
     address: String,
+    /// Kafka is no child of this program and does not end with it.
+    _guard: Guard,
 }
 
 impl Broker {
     /// Starts one; the first time, its jars are fetched.
     pub(crate) fn start() -> Result<Self> {
         let dir = std::env::temp_dir().join(format!("baton-kafka-{}", std::process::id()));
+        let stop = "\"$1\" stop --wipe --dir \"$2\"";
+        let guard = Guard::new(stop, &[tool().get_program(), dir.as_os_str()])?;
         // Made before it starts: whatever a half start leaves is cleaned up.
         let mut broker = Self {
             dir,
             address: String::new(),
+            _guard: guard,
         };
         let started = tool()
             .arg("start")

@@ -8,6 +8,7 @@
 mod bench;
 mod cargo;
 mod demo;
+mod guard;
 mod kafka;
 mod process;
 mod scratch;

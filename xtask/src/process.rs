@@ -1,5 +1,6 @@
 //! Processes that cannot outlive their story, and what they say.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -9,13 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::guard::Guard;
 
 /// How long a process may take to end when asked, before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether a process has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A running process. Dropped, it is asked to end, then killed.
+/// A running process. Dropped, it is asked to end, then killed; it is also asked when this program is killed.
 pub(crate) struct Process {
     /// What people call it.
     pub(crate) name: String,
@@ -25,6 +27,8 @@ pub(crate) struct Process {
     pub(crate) err: Lines,
     child: Child,
     readers: Vec<JoinHandle<()>>,
+    /// Until the process has ended.
+    guard: Option<Guard>,
 }
 
 /// Something done with each line as it comes.
@@ -59,11 +63,14 @@ impl Process {
             err: Lines::default(),
             child,
             readers: Vec::new(),
+            guard: None,
         };
         process.readers = vec![
             process.out.read(stdout.expect("it is piped"), files.0, out),
             process.err.read(stderr.expect("it is piped"), files.1, err),
         ];
+        let pid = process.pid().to_string();
+        process.guard = Some(Guard::new("kill -TERM \"$1\"", &[OsStr::new(&pid)])?);
         Ok(process)
     }
 
@@ -103,6 +110,7 @@ impl Process {
         loop {
             let ended = self.child.try_wait();
             if let Some(status) = ended.map_err(|error| format!("cannot wait for {}: {error}", self.name))? {
+                self.guard = None;
                 for reader in self.readers.drain(..) {
                     drop(reader.join());
                 }
