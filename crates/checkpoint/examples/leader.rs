@@ -6,15 +6,19 @@
 use baton_checkpoint::{
     AcquireOptions, Candidate, Deps, IfOwned, JobShape, Location, PlanDraft, PositionReason, Request, acquire,
 };
-use baton_core::{Offset, OwnerId, PartitionOffsets, Position, Receipt, Rng, SinkRef, SourceName, TokioClock};
 use baton_core::{Marker, TopicPartition};
+use baton_core::{
+    Offset, OwnerId, PartitionOffsets, Position, Receipt, Rng, SinkRef, SourceName, TokioClock,
+};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let place = std::env::args().nth(1).unwrap_or_else(|| "/tmp/baton-leader".to_owned());
+    let place = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "/tmp/baton-leader".to_owned());
     let deps = Deps {
         clock: Arc::new(TokioClock::start()),
         rng: Arc::new(Rng::from_os()),
@@ -63,7 +67,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         };
         let _permit = lease.permit(&planned)?;
-        writeln!(std::io::stdout(), "epoch {} does number {}", lease.epoch(), count(&planned.until))?;
+        writeln!(
+            std::io::stdout(),
+            "epoch {} does number {}",
+            lease.epoch(),
+            count(&planned.until)
+        )?;
         at = planned.until.clone();
         lease.commit(planned, &Receipt::default(), None).await?;
         tokio::select! {
@@ -84,5 +93,8 @@ fn number(n: i64) -> Result<Position, Box<dyn std::error::Error>> {
 }
 
 fn count(at: &Position) -> i64 {
-    at.0.values().filter_map(|offsets| offsets.get("numbers", 0)).map(|offset| offset.0).sum()
+    at.0.values()
+        .filter_map(|offsets| offsets.get("numbers", 0))
+        .map(|offset| offset.0)
+        .sum()
 }

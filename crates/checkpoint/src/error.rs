@@ -9,7 +9,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// Somebody else owns the checkpoint.
-    #[error("checkpoint `{path}` is owned by {holder}; pass --if-owned wait to stand by, or --if-owned takeover to ask for a hand-over")]
+    #[error(
+        "checkpoint `{path}` is owned by {holder}; pass --if-owned wait to stand by, or --if-owned takeover to ask for a hand-over"
+    )]
     Held {
         /// The checkpoint.
         path: PathBuf,
@@ -17,7 +19,9 @@ pub enum Error {
         holder: String,
     },
     /// The owner did not release in the time that was given.
-    #[error("checkpoint `{path}` is still owned by {holder} after --wait-timeout {waited}; wait longer, or pass --if-owned takeover to ask for a hand-over")]
+    #[error(
+        "checkpoint `{path}` is still owned by {holder} after --wait-timeout {waited}; wait longer, or pass --if-owned takeover to ask for a hand-over"
+    )]
     WaitTimeout {
         /// The checkpoint.
         path: PathBuf,
@@ -27,7 +31,9 @@ pub enum Error {
         waited: String,
     },
     /// The owner does not hand over.
-    #[error("{holder} does not hand over checkpoint `{path}`: {reason}; pass --if-owned wait to stand by, or --if-owned force to end it")]
+    #[error(
+        "{holder} does not hand over checkpoint `{path}`: {reason}; pass --if-owned wait to stand by, or --if-owned force to end it"
+    )]
     TakeoverRefused {
         /// The checkpoint.
         path: PathBuf,
@@ -37,7 +43,9 @@ pub enum Error {
         reason: String,
     },
     /// The owner was asked and did not release in time.
-    #[error("{holder} did not hand over checkpoint `{path}` within --drain-timeout {waited}; raise it, or pass --on-drain-timeout force to end it then")]
+    #[error(
+        "{holder} did not hand over checkpoint `{path}` within --drain-timeout {waited}; raise it, or pass --on-drain-timeout force to end it then"
+    )]
     DrainTimeout {
         /// The checkpoint.
         path: PathBuf,
@@ -47,7 +55,9 @@ pub enum Error {
         waited: String,
     },
     /// The owner cannot be ended from here.
-    #[error("{holder} cannot be ended from here: {reason}; stop it where it runs, checkpoint `{path}` is free then")]
+    #[error(
+        "{holder} cannot be ended from here: {reason}; stop it where it runs, checkpoint `{path}` is free then"
+    )]
     ForceFailed {
         /// The checkpoint.
         path: PathBuf,
@@ -83,7 +93,9 @@ pub enum Error {
         allowed: &'static str,
     },
     /// A directory with something else in it.
-    #[error("`{path}` is not a checkpoint: it holds `{found}` but no `baton.json`; give a new or empty directory")]
+    #[error(
+        "`{path}` is not a checkpoint: it holds `{found}` but no `baton.json`; give a new or empty directory"
+    )]
     NotACheckpoint {
         /// The directory.
         path: PathBuf,
@@ -91,13 +103,17 @@ pub enum Error {
         found: String,
     },
     /// A checkpoint that Spark wrote.
-    #[error("`{path}` is a checkpoint of Spark (it has `metadata` and `offsets`); give a new directory, and the offsets of its last file in `offsets` as startingOffsets")]
+    #[error(
+        "`{path}` is a checkpoint of Spark (it has `metadata` and `offsets`); give a new directory, and the offsets of its last file in `offsets` as startingOffsets"
+    )]
     SparkCheckpoint {
         /// The directory.
         path: PathBuf,
     },
     /// The job is not the one that the checkpoint knows.
-    #[error("the job does not fit checkpoint `{path}`: {difference}; pass --accept-changes to go on, or give it a checkpoint of its own")]
+    #[error(
+        "the job does not fit checkpoint `{path}`: {difference}; pass --accept-changes to go on, or give it a checkpoint of its own"
+    )]
     Incompatible {
         /// The checkpoint.
         path: PathBuf,
@@ -105,7 +121,9 @@ pub enum Error {
         difference: String,
     },
     /// Written by a newer version of Baton.
-    #[error("{what} of checkpoint `{path}` has format version {found}, this baton knows up to {known}; use the newer baton that wrote it")]
+    #[error(
+        "{what} of checkpoint `{path}` has format version {found}, this baton knows up to {known}; use the newer baton that wrote it"
+    )]
     NewerFormat {
         /// The checkpoint.
         path: PathBuf,
@@ -117,7 +135,9 @@ pub enum Error {
         known: u32,
     },
     /// A file system whose locks cannot be trusted.
-    #[error("checkpoint `{path}` is on {filesystem}, whose locks cannot keep a second owner out; give a directory on a local disk")]
+    #[error(
+        "checkpoint `{path}` is on {filesystem}, whose locks cannot keep a second owner out; give a directory on a local disk"
+    )]
     Filesystem {
         /// The checkpoint.
         path: PathBuf,
@@ -138,7 +158,9 @@ pub enum Error {
         source: io::Error,
     },
     /// No space.
-    #[error("checkpoint storage full: no space left for `{path}`; free some and start again, it resumes from the log")]
+    #[error(
+        "checkpoint storage full: no space left for `{path}`; free some and start again, it resumes from the log"
+    )]
     Full {
         /// The checkpoint.
         path: PathBuf,
@@ -192,7 +214,9 @@ pub enum Error {
         expected: String,
     },
     /// A batch would break the log's rules.
-    #[error("a record was refused before it was written, it breaks {invariant}: {reason}; this is a bug, the next start resumes from the log")]
+    #[error(
+        "a record was refused before it was written, it breaks {invariant}: {reason}; this is a bug, the next start resumes from the log"
+    )]
     Invariant {
         /// Which one.
         invariant: &'static str,
@@ -214,7 +238,9 @@ pub enum Error {
         reason: String,
     },
     /// The owner did not stop in time.
-    #[error("{holder} did not stop within {waited}; wait for its batch, pass a longer --timeout, or --now to abandon the batch")]
+    #[error(
+        "{holder} did not stop within {waited}; wait for its batch, pass a longer --timeout, or --now to abandon the batch"
+    )]
     StopTimeout {
         /// The owner in words.
         holder: String,

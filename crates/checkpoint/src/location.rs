@@ -30,21 +30,37 @@ impl Location {
         let path = match text.split_once("://") {
             None => text,
             Some((scheme, rest)) => match scheme.to_ascii_lowercase().as_str() {
-                "file" => local_part(rest).ok_or_else(|| refuse("is not on this machine; write file:///path".into()))?,
+                "file" => local_part(rest)
+                    .ok_or_else(|| refuse("is not on this machine; write file:///path".into()))?,
                 "s3" | "s3a" | "gs" | "az" | "abfss" | "hdfs" | "wasbs" => {
-                    let reason = format!("is on {scheme}, which this version cannot use; give a local path or file:///path");
+                    let reason = format!(
+                        "is on {scheme}, which this version cannot use; give a local path or file:///path"
+                    );
                     return Err(refuse(reason));
                 }
-                _ => return Err(refuse(format!("has the unknown scheme {scheme}; give a local path or file:///path"))),
+                _ => {
+                    return Err(refuse(format!(
+                        "has the unknown scheme {scheme}; give a local path or file:///path"
+                    )));
+                }
             },
         };
         // Spark's one-slash form.
-        let path = path.strip_prefix("file:").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+        let path = path
+            .strip_prefix("file:")
+            .filter(|rest| rest.starts_with('/'))
+            .unwrap_or(path);
         if path.is_empty() || path.contains('\0') {
             return Err(refuse("is no path; give a directory".into()));
         }
-        let absolute = std::path::absolute(path).map_err(|error| refuse(format!("cannot be made absolute: {error}")))?;
-        Ok(Self(absolute.components().filter(|part| *part != Component::CurDir).collect()))
+        let absolute =
+            std::path::absolute(path).map_err(|error| refuse(format!("cannot be made absolute: {error}")))?;
+        Ok(Self(
+            absolute
+                .components()
+                .filter(|part| *part != Component::CurDir)
+                .collect(),
+        ))
     }
 
     /// The directory.
@@ -56,7 +72,10 @@ impl Location {
 
 /// The path of a `file://` URL whose host is this machine.
 fn local_part(rest: &str) -> Option<&str> {
-    let rest = rest.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(rest);
+    let rest = rest
+        .strip_prefix("localhost")
+        .filter(|path| path.starts_with('/'))
+        .unwrap_or(rest);
     rest.starts_with('/').then_some(rest)
 }
 
@@ -96,10 +115,21 @@ mod tests {
 
     #[test]
     fn other_machines_and_stores_are_refused_by_name() {
-        for text in ["", "s3://b/p", "gs://b/p", "az://c/p", "hdfs://n/p", "file://host/p", "ftp://h/p"] {
+        for text in [
+            "",
+            "s3://b/p",
+            "gs://b/p",
+            "az://c/p",
+            "hdfs://n/p",
+            "file://host/p",
+            "ftp://h/p",
+        ] {
             check(text, None);
         }
         let error = Location::parse("s3://b/p").expect_err("not yet").to_string();
-        assert!(error.contains("s3://b/p") && error.contains("local path"), "{error}");
+        assert!(
+            error.contains("s3://b/p") && error.contains("local path"),
+            "{error}"
+        );
     }
 }

@@ -157,7 +157,9 @@ pub struct OwnerInfo {
 
 impl fmt::Display for OwnerInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, pid, version, .. } = self;
+        let Self {
+            host, pid, version, ..
+        } = self;
         write!(f, "{version} (pid {pid} on {host}")?;
         if let Some(epoch) = self.epoch {
             write!(f, ", epoch {epoch}")?;

@@ -52,7 +52,9 @@ impl JobShape {
     pub fn compare(&self, old: &Self) -> Comparison {
         let mut found = Comparison::default();
         let mut refuse = |what: &str, old: &dyn std::fmt::Display, new: &dyn std::fmt::Display| {
-            found.refusals.push(format!("{what}: `{old}` in the checkpoint, `{new}` now"));
+            found
+                .refusals
+                .push(format!("{what}: `{old}` in the checkpoint, `{new}` now"));
         };
         if self.job != old.job {
             refuse("job name", &old.job, &self.job);
@@ -70,15 +72,25 @@ impl JobShape {
                 Some(_) => {}
             }
         }
-        for (name, now) in self.sources.iter().filter(|(name, _)| !old.sources.contains_key(name)) {
+        for (name, now) in self
+            .sources
+            .iter()
+            .filter(|(name, _)| !old.sources.contains_key(name))
+        {
             refuse(&format!("source `{name}`"), &"absent", now);
         }
         if normal(&self.sql) != normal(&old.sql) {
-            found.notes.push(format!("SQL: `{}` before, `{}` now", normal(&old.sql), normal(&self.sql)));
+            found.notes.push(format!(
+                "SQL: `{}` before, `{}` now",
+                normal(&old.sql),
+                normal(&self.sql)
+            ));
         }
         if self.schema != old.schema {
             let (before, now) = (old.schema.join(", "), self.schema.join(", "));
-            found.notes.push(format!("output columns: `{before}` before, `{now}` now"));
+            found
+                .notes
+                .push(format!("output columns: `{before}` before, `{now}` now"));
         }
         found
     }
@@ -112,7 +124,11 @@ mod tests {
         new.schema.push("b Int64".into());
         let found = new.compare(&shape());
         assert_eq!((found.notes.len(), found.refusals.len()), (2, 0));
-        assert!(found.notes[0].contains("SELECT a, b FROM messages"), "{:?}", found.notes);
+        assert!(
+            found.notes[0].contains("SELECT a, b FROM messages"),
+            "{:?}",
+            found.notes
+        );
     }
 
     #[test]
@@ -130,11 +146,15 @@ mod tests {
         new.sink = "kafka".into();
         new.output_mode = OutputMode::Complete;
         new.sources.clear();
-        new.sources.insert(SourceName::new("other").expect("a name"), "x".into());
+        new.sources
+            .insert(SourceName::new("other").expect("a name"), "x".into());
         let found = new.compare(&shape());
         assert_eq!(found.refusals.len(), 5, "{:?}", found.refusals);
         let mut moved = shape();
-        moved.sources.values_mut().for_each(|source| *source = "KafkaV2[Subscribe[u]]".into());
+        moved
+            .sources
+            .values_mut()
+            .for_each(|source| *source = "KafkaV2[Subscribe[u]]".into());
         assert_eq!(moved.compare(&shape()).refusals.len(), 1);
     }
 }

@@ -31,7 +31,9 @@ pub(crate) mod optional {
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Timestamp>, D::Error> {
         #[derive(Deserialize)]
         #[serde(transparent)]
         struct Known(#[serde(with = "super")] Timestamp);

@@ -114,7 +114,11 @@ impl Status {
         let Some(_) = log.owner() else { return status };
         status.checkpoint_id = Some(id);
         status.job = log.shape().map(|shape| shape.job.clone());
-        status.state = if log.released().is_some() { State::Released } else { State::Interrupted };
+        status.state = if log.released().is_some() {
+            State::Released
+        } else {
+            State::Interrupted
+        };
         let last = committed.map(|committed| committed.batch);
         status.last_planned_batch = log.pending().map(|pending| pending.batch).or(last);
         status.last_committed_batch = last;

@@ -1,8 +1,8 @@
 //! Test only: random records, and a small world in which owners come, work, crash and go in any order.
 
 use baton_core::{
-    BatchId, Epoch, Marker, Offset, OutputMode, OwnerId, PartitionOffsets, Position, Receipt, Rng, SinkRef, SourceName,
-    Timestamp, TopicPartition, WriteId,
+    BatchId, Epoch, Marker, Offset, OutputMode, OwnerId, PartitionOffsets, Position, Receipt, Rng, SinkRef,
+    SourceName, Timestamp, TopicPartition, WriteId,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -23,33 +23,63 @@ fn position() -> impl Strategy<Value = Position> {
             .map(|((topic, partition), offset)| (TopicPartition::new(topic, partition), Offset(offset)))
             .collect::<PartitionOffsets>()
     });
-    btree_map("[a-z_]{1,6}", offsets, 0..3)
-        .prop_map(|map| map.into_iter().map(|(name, offsets)| (SourceName::new(&name).expect("a name"), offsets)).collect())
+    btree_map("[a-z_]{1,6}", offsets, 0..3).prop_map(|map| {
+        map.into_iter()
+            .map(|(name, offsets)| (SourceName::new(&name).expect("a name"), offsets))
+            .collect()
+    })
 }
 
 fn shape() -> impl Strategy<Value = JobShape> {
-    (".{0,8}", btree_map("[a-z]{1,6}", ".{0,8}", 0..3), ".{0,20}", vec(".{0,8}", 0..3)).prop_map(
-        |(job, sources, sql, schema)| JobShape {
+    (
+        ".{0,8}",
+        btree_map("[a-z]{1,6}", ".{0,8}", 0..3),
+        ".{0,20}",
+        vec(".{0,8}", 0..3),
+    )
+        .prop_map(|(job, sources, sql, schema)| JobShape {
             job,
-            sources: sources.into_iter().map(|(name, text)| (SourceName::new(&name).expect("a name"), text)).collect(),
+            sources: sources
+                .into_iter()
+                .map(|(name, text)| (SourceName::new(&name).expect("a name"), text))
+                .collect(),
             sql,
             schema,
             sink: "console".into(),
             output_mode: OutputMode::Update,
-        },
-    )
+        })
 }
 
 fn body() -> impl Strategy<Value = Body> {
     let reason = prop::sample::select(vec![
-        FenceReason::Fresh, FenceReason::Released, FenceReason::Expired, FenceReason::Forced, FenceReason::Reclaim,
+        FenceReason::Fresh,
+        FenceReason::Released,
+        FenceReason::Expired,
+        FenceReason::Forced,
+        FenceReason::Reclaim,
     ]);
     let moved = prop::sample::select(vec![
-        PositionReason::Start, PositionReason::Rewind, PositionReason::Gap, PositionReason::Import, PositionReason::Export,
+        PositionReason::Start,
+        PositionReason::Rewind,
+        PositionReason::Gap,
+        PositionReason::Import,
+        PositionReason::Export,
     ]);
     prop_oneof![
-        (reason, ".{0,8}", any::<u32>(), prop::option::of(".{0,4}"), shape())
-            .prop_map(|(reason, host, pid, replaces, shape)| Body::Fence { reason, host, pid, replaces, shape }),
+        (
+            reason,
+            ".{0,8}",
+            any::<u32>(),
+            prop::option::of(".{0,4}"),
+            shape()
+        )
+            .prop_map(|(reason, host, pid, replaces, shape)| Body::Fence {
+                reason,
+                host,
+                pid,
+                replaces,
+                shape
+            }),
         (position(), moved).prop_map(|(next, reason)| Body::Position { next, reason }),
         (any::<u64>(), position(), position(), ".{0,8}").prop_map(|(batch, from, until, sink)| Body::Plan {
             batch: BatchId(batch),
@@ -62,13 +92,16 @@ fn body() -> impl Strategy<Value = Body> {
             plan: WriteId(plan),
             receipt: Receipt { rows, note },
         }),
-        (prop::option::of(any::<u64>()), prop::option::of(position()), prop::option::of(uuid())).prop_map(
-            |(after, next, successor)| Body::Release {
+        (
+            prop::option::of(any::<u64>()),
+            prop::option::of(position()),
+            prop::option::of(uuid())
+        )
+            .prop_map(|(after, next, successor)| Body::Release {
                 after: after.map(BatchId),
                 next,
                 successor: successor.map(OwnerId),
-            }
-        ),
+            }),
     ]
 }
 
@@ -100,7 +133,10 @@ pub(crate) fn slots(deeds: usize) -> impl Strategy<Value = Vec<Vec<Record>>> {
 /// Something that may happen next, whether it fits or not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deed {
-    Start { version: u8, force: bool },
+    Start {
+        version: u8,
+        force: bool,
+    },
     Crash,
     LoseLock,
     LookAtSink,
@@ -108,8 +144,12 @@ pub(crate) enum Deed {
     Plan,
     Permit,
     Publish,
-    Commit { next: bool },
-    AskHandOver { version: u8 },
+    Commit {
+        next: bool,
+    },
+    AskHandOver {
+        version: u8,
+    },
     Withdraw,
     Abandon,
     Release,
@@ -194,21 +234,36 @@ impl World {
                 }
             }
             Deed::Plan => {
-                if let Some(draft) = self.log().filter(|log| log.next().is_some()).map(|log| draft(log.next())) {
+                if let Some(draft) = self
+                    .log()
+                    .filter(|log| log.next().is_some())
+                    .map(|log| draft(log.next()))
+                {
                     self.drive(Event::PlanDue(draft));
                 }
             }
             // A process that has not looked at the sink does not run batches; that is its engine's part.
             Deed::Permit => {
                 let ready = self.owner.as_ref().filter(|owner| owner.looked);
-                let unasked = ready.filter(|owner| owner.state.log().pending().is_some_and(|p| !owner.state.is_publishing(p.write_id)));
-                if let Some(plan) = unasked.and_then(|owner| owner.state.log().pending()).map(|p| p.write_id) {
+                let unasked = ready.filter(|owner| {
+                    owner
+                        .state
+                        .log()
+                        .pending()
+                        .is_some_and(|p| !owner.state.is_publishing(p.write_id))
+                });
+                if let Some(plan) = unasked
+                    .and_then(|owner| owner.state.log().pending())
+                    .map(|p| p.write_id)
+                {
                     self.drive(Event::PermitAsked(plan));
                 }
             }
             Deed::Publish => {
-                if let Some((epoch, permit)) =
-                    self.owner.as_mut().and_then(|owner| Some((owner.state.epoch(), owner.permit.take()?)))
+                if let Some((epoch, permit)) = self
+                    .owner
+                    .as_mut()
+                    .and_then(|owner| Some((owner.state.epoch(), owner.permit.take()?)))
                 {
                     self.publish(epoch, permit);
                 }
@@ -238,8 +293,15 @@ impl World {
             }
             Deed::Abandon => self.drive(Event::AbandonAsked("somebody".into())),
             Deed::Release => {
-                let successor = self.owner.as_ref().and_then(|owner| owner.state.successor()).map(|info| info.id);
-                let idle = self.owner.as_ref().is_some_and(|owner| owner.permit.is_none() && owner.published.is_none());
+                let successor = self
+                    .owner
+                    .as_ref()
+                    .and_then(|owner| owner.state.successor())
+                    .map(|info| info.id);
+                let idle = self
+                    .owner
+                    .as_ref()
+                    .is_some_and(|owner| owner.permit.is_none() && owner.published.is_none());
                 if idle {
                     self.drive(Event::ReleaseAsked(successor));
                 }
@@ -264,7 +326,10 @@ impl World {
             }
             self.bury();
         }
-        let named = self.candidate.take().filter(|candidate| candidate.version == format!("v{version}"));
+        let named = self
+            .candidate
+            .take()
+            .filter(|candidate| candidate.version == format!("v{version}"));
         let id = named.map_or_else(|| OwnerId(self.rng.uuid()), |candidate| candidate.id);
         self.owner = Some(Process {
             state: Owner::candidate(id, true),
@@ -290,7 +355,9 @@ impl World {
     }
 
     fn look_at_sink(&mut self) {
-        let Some(epoch) = self.owner.as_ref().map(|owner| owner.state.epoch()) else { return };
+        let Some(epoch) = self.owner.as_ref().map(|owner| owner.state.epoch()) else {
+            return;
+        };
         self.sink_epoch = self.sink_epoch.max(epoch);
         self.facts.push(Fact::SinkFenced(epoch));
         self.facts.push(Fact::MarkerRead(epoch, self.marker.clone()));
@@ -308,7 +375,11 @@ impl World {
             return;
         }
         self.marker = marker(&planned, epoch);
-        self.facts.push(Fact::Published { batch: planned.batch, epoch, plan: planned.write_id });
+        self.facts.push(Fact::Published {
+            batch: planned.batch,
+            epoch,
+            plan: planned.write_id,
+        });
         if let Some(owner) = self.owner.as_mut().filter(|owner| owner.state.epoch() == epoch) {
             owner.published = Some(planned);
         }
@@ -316,7 +387,12 @@ impl World {
 
     /// The process is gone, but what it sent may still be on its way.
     fn bury(&mut self) {
-        if let Some(Process { state, permit: Some(permit), .. }) = self.owner.take() {
+        if let Some(Process {
+            state,
+            permit: Some(permit),
+            ..
+        }) = self.owner.take()
+        {
             self.zombies.push((state.epoch(), permit));
         }
     }
@@ -324,7 +400,9 @@ impl World {
     fn drive(&mut self, event: Event) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
-            let Some(mut owner) = self.owner.take() else { return };
+            let Some(mut owner) = self.owner.take() else {
+                return;
+            };
             let (state, actions) = step(owner.state, event);
             owner.state = state;
             let mut gone = false;
@@ -332,7 +410,11 @@ impl World {
                 match action {
                     Action::Append(bodies) => {
                         let records = self.stamp(&owner, bodies);
-                        assert_eq!(owner.state.log().check(&records), Ok(()), "refused before it was written");
+                        assert_eq!(
+                            owner.state.log().check(&records),
+                            Ok(()),
+                            "refused before it was written"
+                        );
                         self.facts.extend(records.iter().cloned().map(appended));
                         self.slots.push(records.clone());
                         events.push(Event::Appended(records));
@@ -386,7 +468,10 @@ fn marker(planned: &Planned, epoch: Epoch) -> Marker {
 pub(crate) fn at(before: Option<&Position>, by: i64) -> Position {
     let partition = TopicPartition::new("t", 0);
     let name = SourceName::new("s").expect("a name");
-    let before = before.and_then(|p| p.source(&name)).and_then(|o| o.of(&partition)).map_or(0, |o| o.0);
+    let before = before
+        .and_then(|p| p.source(&name))
+        .and_then(|o| o.of(&partition))
+        .map_or(0, |o| o.0);
     let mut offsets = PartitionOffsets::new();
     offsets.set(partition, Offset(before + by));
     [(name, offsets)].into_iter().collect()

@@ -9,8 +9,8 @@
 //! stands under another's key, is found.
 
 use baton_core::{
-    BatchId, Epoch, Offset, OutputMode, OwnerId, PartitionOffsets, Position, Receipt, SinkRef, SourceName, Timestamp,
-    TopicPartition, WriteId,
+    BatchId, Epoch, Offset, OutputMode, OwnerId, PartitionOffsets, Position, Receipt, SinkRef, SourceName,
+    Timestamp, TopicPartition, WriteId,
 };
 use prost::Message;
 use uuid::Uuid;
@@ -50,7 +50,11 @@ pub fn encode_slot(seq: u64, records: &[Record]) -> Vec<u8> {
 pub fn decode_slot(seq: u64, bytes: &[u8]) -> Result<Vec<Record>, CodecError> {
     let damaged = |reason: &str| CodecError::Damaged(reason.to_owned());
     let [version, count, rest @ ..] = bytes else {
-        return Err(damaged(if bytes.is_empty() { "it is empty" } else { "it is cut off" }));
+        return Err(damaged(if bytes.is_empty() {
+            "it is empty"
+        } else {
+            "it is cut off"
+        }));
     };
     if *version > FORMAT {
         return Err(CodecError::Newer(*version));
@@ -64,7 +68,12 @@ pub fn decode_slot(seq: u64, bytes: &[u8]) -> Result<Vec<Record>, CodecError> {
         let Some((frame, behind)) = rest.split_at_checked(FRAME) else {
             return Err(damaged("it is cut off"));
         };
-        let word = |at: usize| frame[at..at + 4].try_into().map(u32::from_le_bytes).unwrap_or_default();
+        let word = |at: usize| {
+            frame[at..at + 4]
+                .try_into()
+                .map(u32::from_le_bytes)
+                .unwrap_or_default()
+        };
         let length = usize::try_from(word(0)).unwrap_or(usize::MAX);
         let Some((message, behind)) = behind.split_at_checked(length) else {
             return Err(damaged("it is cut off"));
@@ -76,7 +85,11 @@ pub fn decode_slot(seq: u64, bytes: &[u8]) -> Result<Vec<Record>, CodecError> {
         records.push(domain(seq, record)?);
         rest = behind;
     }
-    if rest.is_empty() { Ok(records) } else { Err(damaged("something stands behind its end")) }
+    if rest.is_empty() {
+        Ok(records)
+    } else {
+        Err(damaged("something stands behind its end"))
+    }
 }
 
 fn checksum(seq: u64, count: u8, index: u8, message: &[u8]) -> u32 {
@@ -227,7 +240,13 @@ mod wire {
 impl From<&Record> for wire::Record {
     fn from(record: &Record) -> Self {
         let body = match &record.body {
-            Body::Fence { reason, host, pid, replaces, shape } => wire::Body::Fence(wire::Fence {
+            Body::Fence {
+                reason,
+                host,
+                pid,
+                replaces,
+                shape,
+            } => wire::Body::Fence(wire::Fence {
                 reason: reason_code(*reason),
                 host: host.clone(),
                 pid: *pid,
@@ -238,7 +257,12 @@ impl From<&Record> for wire::Record {
                 next: next.into(),
                 reason: position_code(*reason),
             }),
-            Body::Plan { batch, from, until, sink } => wire::Body::Plan(wire::Plan {
+            Body::Plan {
+                batch,
+                from,
+                until,
+                sink,
+            } => wire::Body::Plan(wire::Plan {
                 batch: batch.0,
                 from: from.into(),
                 until: until.into(),
@@ -250,7 +274,11 @@ impl From<&Record> for wire::Record {
                 rows: receipt.rows,
                 note: receipt.note.clone(),
             }),
-            Body::Release { after, next, successor } => wire::Body::Release(wire::Release {
+            Body::Release {
+                after,
+                next,
+                successor,
+            } => wire::Body::Release(wire::Release {
                 after: after.map(|batch| batch.0),
                 next: next.as_ref().map(Into::into),
                 successor: successor.map(|id| id.0.as_bytes().to_vec()),
@@ -400,10 +428,15 @@ fn position(position: wire::Position) -> Result<Position, CodecError> {
         let mut offsets = PartitionOffsets::new();
         for topic in source.topics {
             if topic.partitions.len() != topic.offsets.len() {
-                return Err(CodecError::Damaged("it has partitions without offsets".to_owned()));
+                return Err(CodecError::Damaged(
+                    "it has partitions without offsets".to_owned(),
+                ));
             }
             for (partition, offset) in topic.partitions.into_iter().zip(topic.offsets) {
-                offsets.set(TopicPartition::new(topic.name.as_str(), partition), Offset(offset));
+                offsets.set(
+                    TopicPartition::new(topic.name.as_str(), partition),
+                    Offset(offset),
+                );
             }
         }
         all.0.insert(source_name(&source.name)?, offsets);

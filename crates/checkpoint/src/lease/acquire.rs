@@ -15,8 +15,8 @@ use crate::protocol::{Event, NewFence, Owner};
 use crate::status::{Hint, State, Status};
 use crate::store::{Keeper, verify};
 use crate::{
-    AcquireEvent, AcquireOptions, Candidate, Deps, Error, IfOwned, JobShape, Location, OnDrainTimeout, OwnerInfo,
-    Result,
+    AcquireEvent, AcquireOptions, Candidate, Deps, Error, IfOwned, JobShape, Location, OnDrainTimeout,
+    OwnerInfo, Result,
 };
 
 /// How often the lock is tried. Blocking in `flock` would wake candidates in an order that nobody chose.
@@ -155,7 +155,10 @@ impl Seeker {
         };
         let id = marker.checkpoint_id;
         let hint = read_hint(&self.directory, id).filter(|_| !fresh);
-        if let Some(successor) = hint.as_ref().and_then(|hint| hint.successor.as_ref()).map(|info| info.id)
+        if let Some(successor) = hint
+            .as_ref()
+            .and_then(|hint| hint.successor.as_ref())
+            .map(|info| info.id)
             && successor != self.me.id
             && !self.forced
             && !self.is_gone(successor, hint.as_ref())
@@ -202,11 +205,21 @@ impl Seeker {
             // Looked at just above.
             successor_is_gone: true,
         };
-        let mut lease = Lease::new(shared, requests, contents.floor, self.options.min_batches_to_retain);
+        let mut lease = Lease::new(
+            shared,
+            requests,
+            contents.floor,
+            self.options.min_batches_to_retain,
+        );
         lease.perform(Event::Acquired).await?;
-        lease.perform(Event::LogRead(Box::new(log), Box::new(fence))).await?;
+        lease
+            .perform(Event::LogRead(Box::new(log), Box::new(fence)))
+            .await?;
         if fresh {
-            let ready = Marker { creating: false, ..marker };
+            let ready = Marker {
+                creating: false,
+                ..marker
+            };
             ready.write(&self.directory)?;
         }
         lease.takes_office();
@@ -252,7 +265,9 @@ impl Seeker {
     async fn hold_back(&mut self, successor: OwnerId, hint: Option<&Hint>) -> Result<()> {
         let expected = hint.and_then(|hint| hint.expects(successor));
         let who = expected.map_or_else(|| successor.to_string(), ToString::to_string);
-        let waited = self.successor.map_or(Duration::ZERO, |(_, since)| self.now().saturating_sub(since));
+        let waited = self
+            .successor
+            .map_or(Duration::ZERO, |(_, since)| self.now().saturating_sub(since));
         if self.mode == IfOwned::Fail && waited >= MOMENT {
             return Err(self.held(format!("{who}, to whom it is being handed over")));
         }
@@ -278,7 +293,10 @@ impl Seeker {
         }
         if !self.compared {
             // Before anybody is disturbed.
-            if let Some(shape) = look(&self.directory).await?.and_then(|look| look.contents.log().shape().cloned()) {
+            if let Some(shape) = look(&self.directory)
+                .await?
+                .and_then(|look| look.contents.log().shape().cloned())
+            {
                 self.compare(&shape)?;
             }
         }
@@ -348,7 +366,9 @@ impl Seeker {
         // What a dead owner left says nothing of the living one.
         let living = hint.filter(|hint| {
             let pid = hint.status.owner.as_ref().map(|owner| owner.pid);
-            self.directory.lock_holder().is_none_or(|holder| pid == Some(holder))
+            self.directory
+                .lock_holder()
+                .is_none_or(|holder| pid == Some(holder))
         });
         (living.map(|hint| hint.status), false)
     }
@@ -386,14 +406,24 @@ impl Seeker {
                     self.accept(batch, end);
                 }
             }
-            Answer::Refused { holder, reason, wait: true } => {
+            Answer::Refused {
+                holder,
+                reason,
+                wait: true,
+            } => {
                 self.holder = Some(holder);
                 self.mode = IfOwned::Wait;
                 self.asked = None;
-                self.tell(AcquireEvent::Degraded { reason: reason.clone() });
+                self.tell(AcquireEvent::Degraded {
+                    reason: reason.clone(),
+                });
                 self.say_waiting(&reason);
             }
-            Answer::Refused { holder, reason, wait: false } => {
+            Answer::Refused {
+                holder,
+                reason,
+                wait: false,
+            } => {
                 return Err(Error::TakeoverRefused {
                     path: self.directory.path().to_owned(),
                     holder: holder.to_string(),

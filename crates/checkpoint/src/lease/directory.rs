@@ -41,7 +41,8 @@ impl Directory {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(trouble(path, "open checkpoint", errno.into())),
         };
-        let stat = rustix::fs::fstat(&fd).map_err(|errno| trouble(path, "look at checkpoint", errno.into()))?;
+        let stat =
+            rustix::fs::fstat(&fd).map_err(|errno| trouble(path, "look at checkpoint", errno.into()))?;
         Ok(Some(Self {
             path: path.to_owned(),
             fd,
@@ -65,7 +66,12 @@ impl Directory {
     }
 
     fn check_writable(&self) -> Result<()> {
-        let access = rustix::fs::accessat(&self.fd, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        let access = rustix::fs::accessat(
+            &self.fd,
+            ".",
+            Access::WRITE_OK | Access::EXEC_OK,
+            AtFlags::EACCESS,
+        );
         access.map_err(|errno| trouble(&self.path, "write to checkpoint", errno.into()))
     }
 
@@ -113,7 +119,10 @@ impl Directory {
     pub(crate) fn content(&self) -> Result<Content> {
         let trouble = |error: io::Error| trouble(&self.path, "list checkpoint", error);
         let mut names = Vec::new();
-        for entry in fs::read_dir(self.short(".")).or_else(|_| fs::read_dir(&self.path)).map_err(trouble)? {
+        for entry in fs::read_dir(self.short("."))
+            .or_else(|_| fs::read_dir(&self.path))
+            .map_err(trouble)?
+        {
             names.push(entry.map_err(trouble)?.file_name().to_string_lossy().into_owned());
         }
         names.retain(|name| !IGNORED.contains(&name.as_str()));
@@ -214,7 +223,12 @@ pub(crate) fn trouble(path: &Path, action: &'static str, source: io::Error) -> E
         Kind::NotFound => "something on the way to it is missing: create it",
         _ => "give another directory, or repair this one",
     };
-    Error::Directory { path, action, advice, source }
+    Error::Directory {
+        path,
+        action,
+        advice,
+        source,
+    }
 }
 
 /// Whether a process of this machine lives; one that we may not signal does.

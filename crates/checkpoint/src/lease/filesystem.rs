@@ -25,8 +25,9 @@ const REMOTE: [(u64, &str); 9] = [
 
 /// Refuses a file system that is shared by machines.
 pub(crate) fn check(path: &Path, directory: &OwnedFd) -> Result<()> {
-    let stat = rustix::fs::fstatfs(directory).map_err(|errno| trouble(path, "look at checkpoint", errno.into()))?;
-    #[expect(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "a magic number, of a type that differs by machine")]
+    let stat =
+        rustix::fs::fstatfs(directory).map_err(|errno| trouble(path, "look at checkpoint", errno.into()))?;
+    // A magic number, of a type that differs by machine.
     let magic = stat.f_type as u64 & 0xffff_ffff;
     let found = match REMOTE.iter().find(|(remote, _)| *remote == magic) {
         Some((_, name)) => Some((*name).to_owned()),
@@ -44,7 +45,14 @@ pub(crate) fn check(path: &Path, directory: &OwnedFd) -> Result<()> {
 
 /// A local FUSE file system keeps its locks in this kernel; these do not know of other machines.
 fn is_remote_fuse(kind: &str) -> bool {
-    const LOCAL: [&str; 6] = ["fuse-overlayfs", "ntfs", "exfat", "fuseblk", "unionfs", "mergerfs"];
+    const LOCAL: [&str; 6] = [
+        "fuse-overlayfs",
+        "ntfs",
+        "exfat",
+        "fuseblk",
+        "unionfs",
+        "mergerfs",
+    ];
     !LOCAL.iter().any(|local| kind.contains(local)) && kind.starts_with("fuse.")
 }
 
@@ -58,7 +66,10 @@ fn fuse_kind(path: &Path) -> Option<String> {
 fn kind_in(mounts: &str, path: &Path) -> Option<String> {
     let mounts = mounts.lines().filter_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
-        Some((place.split(' ').nth(4)?.replace("\\040", " "), kind.split(' ').next()?))
+        Some((
+            place.split(' ').nth(4)?.replace("\\040", " "),
+            kind.split(' ').next()?,
+        ))
     });
     mounts
         .filter(|(place, _)| path.starts_with(place))
@@ -84,7 +95,13 @@ mod tests {
 
     #[test]
     fn only_fuse_mounts_of_other_machines_are_refused() {
-        for kind in ["fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.glusterfs"] {
+        for kind in [
+            "fuse.sshfs",
+            "fuse.s3fs",
+            "fuse.gcsfuse",
+            "fuse.rclone",
+            "fuse.glusterfs",
+        ] {
             assert!(is_remote_fuse(kind), "{kind}");
         }
         for kind in ["fuse.fuse-overlayfs", "fuseblk", "fuse.ntfs-3g", "ext4"] {

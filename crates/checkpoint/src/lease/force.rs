@@ -49,13 +49,17 @@ impl Seeker {
             reason: reason.to_owned(),
         };
         let Some(raw) = pid else {
-            return Err(fail("its process is not visible (another container or user namespace)"));
+            return Err(fail(
+                "its process is not visible (another container or user namespace)",
+            ));
         };
         if raw == std::process::id() {
             return Err(fail("it is this very process"));
         }
         let target = i32::try_from(raw).ok().and_then(Pid::from_raw);
-        let Some(target) = target else { return Err(fail("its process id is none")) };
+        let Some(target) = target else {
+            return Err(fail("its process id is none"));
+        };
         // A handle first, then a second look: a process id may be another's by now, a handle stays with its process.
         let handle = match rustix::process::pidfd_open(target, PidfdFlags::empty()) {
             Ok(handle) => handle,

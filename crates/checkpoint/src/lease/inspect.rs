@@ -43,7 +43,8 @@ pub async fn inspect(location: &Location, deps: &Deps) -> Result<Status> {
     if lives {
         let said = hint.filter(|hint| {
             let pid = hint.status.owner.as_ref().map(|owner| owner.pid);
-            hint.status.state == State::Running && directory.lock_holder().is_none_or(|holder| pid == Some(holder))
+            hint.status.state == State::Running
+                && directory.lock_holder().is_none_or(|holder| pid == Some(holder))
         });
         let mut status = match said {
             Some(hint) => hint.status,
@@ -106,7 +107,9 @@ pub async fn stop(location: &Location, now: bool, timeout: Duration, deps: &Deps
         match Peer::call(&directory).await {
             Call::Connected(mut peer) => {
                 asked = true;
-                if let Some(Answer::Status { status }) = peer.ask(&Ask::Status, left().min(ANSWER), &deps.clock).await {
+                if let Some(Answer::Status { status }) =
+                    peer.ask(&Ask::Status, left().min(ANSWER), &deps.clock).await
+                {
                     holder = describe(Some(&status), peer.pid);
                 }
                 let Some(Answer::Stopping) = peer.ask(&Ask::Stop { now }, left(), &deps.clock).await else {
@@ -123,7 +126,11 @@ pub async fn stop(location: &Location, now: bool, timeout: Duration, deps: &Deps
                 }
             }
             Call::Nobody if directory.lock_holder().is_none() => {
-                return Ok(if asked { StopOutcome::Released } else { StopOutcome::NotRunning });
+                return Ok(if asked {
+                    StopOutcome::Released
+                } else {
+                    StopOutcome::NotRunning
+                });
             }
             // It starts, or it ends.
             Call::Nobody | Call::Busy => deps.clock.sleep(POLL).await,

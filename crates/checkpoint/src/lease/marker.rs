@@ -41,7 +41,9 @@ impl Marker {
             path: path.to_owned(),
             reason,
         };
-        let read = directory.read(MARKER).map_err(|error| trouble(path, "read checkpoint", error))?;
+        let read = directory
+            .read(MARKER)
+            .map_err(|error| trouble(path, "read checkpoint", error))?;
         let Some(bytes) = read else { return Ok(None) };
         // The version first: a newer one may say the rest in another way.
         let value: serde_json::Value =
@@ -55,7 +57,9 @@ impl Marker {
             }),
             Some(1..) => {
                 let marker = serde_json::from_value(value);
-                marker.map(Some).map_err(|error| damaged(format!("damaged ({error})")))
+                marker
+                    .map(Some)
+                    .map_err(|error| damaged(format!("damaged ({error})")))
             }
             _ => Err(damaged("damaged (it has no formatVersion)".to_owned())),
         }

@@ -46,7 +46,9 @@ impl Lease {
 
     /// The fence is durable: from now on it may be spoken to.
     pub(super) fn takes_office(&mut self) {
-        self.recovery = self.shared.look(|owner| owner.log().recovery(self.shared.checkpoint));
+        self.recovery = self
+            .shared
+            .look(|owner| owner.log().recovery(self.shared.checkpoint));
         self.server = Server::start(Arc::clone(&self.shared));
         self.shared.publish();
     }
@@ -226,9 +228,14 @@ impl Lease {
             tracing::error!(invariant = id, reason, "baton_invariant_violations_total");
             drop(self.shared.step(Event::AppendFailed(format!("{id}: {reason}"))));
             self.shared.keeper.close_soon();
-            return Err(Error::Invariant { invariant: id, reason });
+            return Err(Error::Invariant {
+                invariant: id,
+                reason,
+            });
         }
-        let commits = records.iter().any(|record| matches!(record.body, Body::Commit { .. }));
+        let commits = records
+            .iter()
+            .any(|record| matches!(record.body, Body::Commit { .. }));
         let (retired, floor) = if commits {
             let (floor, keep) = (self.floor, self.keep);
             self.shared.change(|owner| owner.log_mut().retire(floor, keep))
@@ -250,9 +257,12 @@ impl Lease {
                 Ok(actions)
             }
             // Whoever took the checkpoint by force closed the store before we came.
-            Err(_) if self.shared.look(|owner| owner.end().is_some()) => {
-                Ok(self.shared.look(|owner| owner.end().cloned()).map(Action::Exit).into_iter().collect())
-            }
+            Err(_) if self.shared.look(|owner| owner.end().is_some()) => Ok(self
+                .shared
+                .look(|owner| owner.end().cloned())
+                .map(Action::Exit)
+                .into_iter()
+                .collect()),
             Err(failure) => {
                 let error = failure.about(self.shared.directory.path());
                 drop(self.shared.step(Event::AppendFailed(error.to_string())));
@@ -294,7 +304,11 @@ impl Lease {
                 Action::Exit(End::HeldBack(_)) => failed = Some(misuse("a lease was made for somebody else")),
                 Action::Reject(what) => failed = Some(misuse(what)),
                 Action::Halt { found, expected } => {
-                    failed = Some(Error::Halt { path: path(), found, expected });
+                    failed = Some(Error::Halt {
+                        path: path(),
+                        found,
+                        expected,
+                    });
                 }
                 Action::Gap(gap) => {
                     failed = Some(Error::Discontinuous {
@@ -322,7 +336,10 @@ impl Lease {
     fn last_hint(&self) -> Vec<u8> {
         let expected = self.shared.look(|owner| {
             let named = owner.log().released().and_then(|released| released.successor);
-            owner.successor().filter(|candidate| Some(candidate.id) == named).cloned()
+            owner
+                .successor()
+                .filter(|candidate| Some(candidate.id) == named)
+                .cloned()
         });
         self.shared.hint(expected)
     }
@@ -354,5 +371,7 @@ fn planned_of(actions: Vec<Action>) -> Option<Planned> {
 }
 
 fn misuse(what: &str) -> Error {
-    Error::Misuse { what: what.to_owned() }
+    Error::Misuse {
+        what: what.to_owned(),
+    }
 }

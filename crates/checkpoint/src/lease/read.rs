@@ -48,7 +48,9 @@ pub(crate) async fn look(directory: &Arc<Directory>) -> Result<Option<Look>> {
 async fn found(directory: &Arc<Directory>) -> Result<Found, Failure> {
     let log = directory.path().join(LOG);
     let reading = tokio::task::spawn_blocking(move || Rocks::read(&log)?.found());
-    reading.await.map_err(|_| Failure::other("its reader ended".to_owned()))?
+    reading
+        .await
+        .map_err(|_| Failure::other("its reader ended".to_owned()))?
 }
 
 /// What a start would find, without owning anything; `None` if it would be the first. The check of what is there is the
@@ -109,7 +111,9 @@ pub async fn show(location: &Location) -> Result<Show> {
         Ok(Some(look)) => look.contents.records,
         Err(error @ (Error::DamagedRecord { .. } | Error::LostRecords { .. })) => {
             shown.damage = Some(error.to_string());
-            let found = found(&directory).await.map_err(|failure| failure.about(directory.path()))?;
+            let found = found(&directory)
+                .await
+                .map_err(|failure| failure.about(directory.path()))?;
             let slots = found.slots.into_iter().filter_map(|(key, value)| {
                 let seq = key.try_into().map(u64::from_be_bytes).ok()?;
                 decode_slot(seq, &value).ok()
@@ -136,7 +140,13 @@ fn json_of(record: &Record) -> Value {
     put("at", crate::stamp::format(record.at).into());
     put("version", record.version.as_str().into());
     match &record.body {
-        Body::Fence { reason, host, pid, replaces, shape } => {
+        Body::Fence {
+            reason,
+            host,
+            pid,
+            replaces,
+            shape,
+        } => {
             put("reason", reason.as_str().into());
             put("owner", record.owner.to_string().into());
             put("host", host.as_str().into());
@@ -148,7 +158,9 @@ fn json_of(record: &Record) -> Value {
             put("next", json!(next));
             put("reason", reason.to_string().into());
         }
-        Body::Plan { from, until, sink, .. } => {
+        Body::Plan {
+            from, until, sink, ..
+        } => {
             put("start", json!(from));
             put("end", json!(until));
             if !sink.0.is_empty() {
@@ -163,7 +175,11 @@ fn json_of(record: &Record) -> Value {
                 put("note", receipt.note.as_str().into());
             }
         }
-        Body::Release { after, next, successor } => {
+        Body::Release {
+            after,
+            next,
+            successor,
+        } => {
             put("after", json!(after));
             put("next", json!(next));
             put("successor", json!(successor));

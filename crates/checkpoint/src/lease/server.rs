@@ -131,7 +131,10 @@ impl Caller {
             Ask::Status => Answer::Status {
                 status: Box::new(self.shared.status()),
             },
-            Ask::Request { candidate, mode: IfOwned::Takeover } => return self.hand_over(candidate, mouth).await,
+            Ask::Request {
+                candidate,
+                mode: IfOwned::Takeover,
+            } => return self.hand_over(candidate, mouth).await,
             Ask::Request { candidate, .. } => {
                 self.stand_by(candidate);
                 Answer::Waiting { holder }
@@ -235,4 +238,3 @@ impl Drop for Caller {
         }
     }
 }
-

@@ -78,7 +78,9 @@ impl Shared {
     /// Feeds the state machine.
     pub(crate) fn step(&self, event: Event) -> Vec<Action> {
         let mut machine = self.machine();
-        let Some(owner) = machine.take() else { return Vec::new() };
+        let Some(owner) = machine.take() else {
+            return Vec::new();
+        };
         let (owner, actions) = step(owner, event);
         *machine = Some(owner);
         actions
@@ -86,12 +88,20 @@ impl Shared {
 
     /// Looks at the state machine.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Owner) -> T) -> T {
-        look(self.machine().as_ref().expect("it is only absent while it steps, under this lock"))
+        look(
+            self.machine()
+                .as_ref()
+                .expect("it is only absent while it steps, under this lock"),
+        )
     }
 
     /// Changes the state machine's memory of retired slots.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Owner) -> T) -> T {
-        change(self.machine().as_mut().expect("it is only absent while it steps, under this lock"))
+        change(
+            self.machine()
+                .as_mut()
+                .expect("it is only absent while it steps, under this lock"),
+        )
     }
 
     /// Passes a request on to the job. One that does not fit any more is dropped, as any message may be.
@@ -123,7 +133,11 @@ impl Shared {
     /// The status as the owner sees it.
     pub(crate) fn status(&self) -> Status {
         let (mut status, ended, successor) = self.look(|owner| {
-            let status = Status::of_log(self.directory.path().display().to_string(), self.checkpoint, owner.log());
+            let status = Status::of_log(
+                self.directory.path().display().to_string(),
+                self.checkpoint,
+                owner.log(),
+            );
             (status, owner.end().cloned(), owner.successor().cloned())
         });
         match ended {
@@ -136,7 +150,10 @@ impl Shared {
             Some(_) => status.state = State::Interrupted,
         }
         let said = self.said();
-        status.standby = successor.as_ref().or_else(|| said.standbys.first()).map(Standby::of);
+        status.standby = successor
+            .as_ref()
+            .or_else(|| said.standbys.first())
+            .map(Standby::of);
         status.lag.clone_from(&said.lag);
         status.lag_at = said.lag_at;
         status.last_error.clone_from(&said.last_error);

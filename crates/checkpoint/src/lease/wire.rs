@@ -44,9 +44,17 @@ pub(crate) enum Answer {
     /// You are noted as standing by.
     Waiting { holder: OwnerInfo },
     /// The checkpoint will be yours after this batch.
-    Accepted { holder: OwnerInfo, batch: Option<BatchId>, end: Position },
+    Accepted {
+        holder: OwnerInfo,
+        batch: Option<BatchId>,
+        end: Position,
+    },
     /// It will not.
-    Refused { holder: OwnerInfo, reason: String, wait: bool },
+    Refused {
+        holder: OwnerInfo,
+        reason: String,
+        wait: bool,
+    },
     /// The running batch is committed.
     SinkDone { batch: BatchId },
     /// The checkpoint is free.
@@ -71,7 +79,10 @@ pub(crate) struct Mouth(OwnedWriteHalf);
 
 pub(crate) fn split(stream: UnixStream) -> (Ears, Mouth) {
     let (read, write) = stream.into_split();
-    (Ears(BufReader::new(read.take(LONGEST_LINE)), Vec::new()), Mouth(write))
+    (
+        Ears(BufReader::new(read.take(LONGEST_LINE)), Vec::new()),
+        Mouth(write),
+    )
 }
 
 impl Ears {
@@ -141,7 +152,12 @@ impl Peer {
     }
 
     /// Asks, and waits so long for the answer.
-    pub(crate) async fn ask(&mut self, ask: &Ask, patience: Duration, clock: &Arc<dyn Clock>) -> Option<Answer> {
+    pub(crate) async fn ask(
+        &mut self,
+        ask: &Ask,
+        patience: Duration,
+        clock: &Arc<dyn Clock>,
+    ) -> Option<Answer> {
         let asking = async {
             self.mouth.say(ask).await.ok()?;
             self.ears.hear().await

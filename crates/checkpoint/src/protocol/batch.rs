@@ -23,7 +23,11 @@ pub struct Discontinuity {
 /// The plan of the batch that follows `next`, completed by the partitions that have no part in it, so that each plan
 /// says of every partition where it stands.
 pub(super) fn plan(batch: BatchId, next: &Position, draft: PlanDraft) -> Result<Body, Discontinuity> {
-    let PlanDraft { mut from, mut until, sink } = draft;
+    let PlanDraft {
+        mut from,
+        mut until,
+        sink,
+    } = draft;
     for (name, offsets) in &next.0 {
         let start = from.0.entry(name.clone()).or_default();
         let end = until.0.entry(name.clone()).or_default();
@@ -45,7 +49,12 @@ pub(super) fn plan(batch: BatchId, next: &Position, draft: PlanDraft) -> Result<
             }
         }
     }
-    Ok(Body::Plan { batch, from, until, sink })
+    Ok(Body::Plan {
+        batch,
+        from,
+        until,
+        sink,
+    })
 }
 
 /// The records that end a batch, and start the next one if it is due.
@@ -92,7 +101,9 @@ pub(super) fn resume(log: &Log, marker: &Marker) -> Action {
                 halt(format!("batch {batch} was published under another plan, {plan}"))
             }
         }
-        (Some(pending), Marker::At { batch, .. }) if batch.next() == pending.batch => Action::Run(pending.clone()),
+        (Some(pending), Marker::At { batch, .. }) if batch.next() == pending.batch => {
+            Action::Run(pending.clone())
+        }
         (_, Marker::At { batch, .. }) => halt(format!("its last batch is {batch}")),
         // A kind of marker that this version does not know says nothing that could be relied on.
         (_, marker) => halt(format!("{marker:?}")),
@@ -105,7 +116,10 @@ fn expected(log: &Log) -> String {
         None => "no batch committed".to_owned(),
     };
     match log.pending() {
-        Some(pending) => format!("{committed} and batch {} planned as {}", pending.batch, pending.write_id),
+        Some(pending) => format!(
+            "{committed} and batch {} planned as {}",
+            pending.batch, pending.write_id
+        ),
         None => committed,
     }
 }

@@ -126,6 +126,10 @@ pub fn answer_takeover(log: &Log, version: &str, handover: bool) -> Result<(), R
 /// Issues the right to publish a planned batch. Only a lease that [`step`](super::step) has told to
 /// [`CommitSink`](super::Action::CommitSink) asks for it.
 #[cfg(feature = "rocksdb")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that decides who may publish"
+)]
 pub(crate) const fn permit(checkpoint: CheckpointId, planned: &Planned, epoch: Epoch) -> CommitPermit {
     CommitPermit::issue(checkpoint, planned.batch, epoch, planned.write_id)
 }

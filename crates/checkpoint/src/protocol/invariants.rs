@@ -109,7 +109,10 @@ fn epochs_never_fall(facts: &[Fact]) -> Result<(), String> {
     let mut last = Epoch(0);
     for record in records(facts) {
         if record.epoch < last {
-            return Err(format!("epoch {} at record {} follows epoch {last}", record.epoch, record.seq));
+            return Err(format!(
+                "epoch {} at record {} follows epoch {last}",
+                record.epoch, record.seq
+            ));
         }
         last = record.epoch;
     }
@@ -123,16 +126,27 @@ fn an_epoch_starts_with_its_fence(facts: &[Fact]) -> Result<(), String> {
         let is_fence = matches!(record.body, Body::Fence { .. });
         match current {
             // The beginning is cut off, or it is the very first record.
-            None if !is_fence && record.seq == 0 => return Err("the log does not start with a fence".to_owned()),
+            None if !is_fence && record.seq == 0 => {
+                return Err("the log does not start with a fence".to_owned());
+            }
             None => {}
             Some((epoch, _)) if is_fence && record.epoch != epoch.next() => {
-                return Err(format!("the fence of epoch {} follows epoch {epoch}", record.epoch));
+                return Err(format!(
+                    "the fence of epoch {} follows epoch {epoch}",
+                    record.epoch
+                ));
             }
             Some((epoch, _)) if !is_fence && record.epoch != epoch => {
-                return Err(format!("record {} of epoch {} has no fence", record.seq, record.epoch));
+                return Err(format!(
+                    "record {} of epoch {} has no fence",
+                    record.seq, record.epoch
+                ));
             }
             Some((epoch, owner)) if !is_fence && record.owner != owner => {
-                return Err(format!("record {} is the second writer's in epoch {epoch}", record.seq));
+                return Err(format!(
+                    "record {} is the second writer's in epoch {epoch}",
+                    record.seq
+                ));
             }
             Some(_) => {}
         }
@@ -153,14 +167,20 @@ fn batches_follow_without_gap(facts: &[Fact]) -> Result<(), String> {
         }
         match &record.body {
             Body::Position { next: moved, .. } => next = Some(moved),
-            Body::Plan { batch, from, until, .. } => {
+            Body::Plan {
+                batch, from, until, ..
+            } => {
                 if let Some(before) = last
                     && *batch != before.next()
                 {
-                    return Err(format!("the plan of batch {batch} follows that of batch {before}"));
+                    return Err(format!(
+                        "the plan of batch {batch} follows that of batch {before}"
+                    ));
                 }
                 if last.is_none() && next.is_none() && record.seq < 2 {
-                    return Err(format!("batch {batch} was planned before a position was recorded"));
+                    return Err(format!(
+                        "batch {batch} was planned before a position was recorded"
+                    ));
                 }
                 for (name, offsets) in next.into_iter().flat_map(|next| &next.0) {
                     for (partition, expected) in offsets.iter() {
@@ -201,20 +221,26 @@ fn a_commit_follows_its_plan_once(facts: &[Fact]) -> Result<(), String> {
         match &record.body {
             Body::Plan { batch, .. } => {
                 if let Pending::Batch(open, _) = pending {
-                    return Err(format!("batch {batch} was planned while batch {open} is not committed"));
+                    return Err(format!(
+                        "batch {batch} was planned while batch {open} is not committed"
+                    ));
                 }
                 pending = Pending::Batch(*batch, record.write_id);
             }
             Body::Commit { batch, plan, .. } => match pending {
                 Pending::Nothing => return Err(format!("batch {batch} was committed without a plan")),
                 Pending::Batch(open, id) if open != *batch || id != *plan => {
-                    return Err(format!("batch {batch} was committed under a plan of batch {open}"));
+                    return Err(format!(
+                        "batch {batch} was committed under a plan of batch {open}"
+                    ));
                 }
                 _ => pending = Pending::Nothing,
             },
             Body::Position { .. } => {
                 if let Pending::Batch(open, _) = pending {
-                    return Err(format!("a position was recorded while batch {open} is not committed"));
+                    return Err(format!(
+                        "a position was recorded while batch {open} is not committed"
+                    ));
                 }
             }
             Body::Fence { .. } | Body::Release { .. } => {
@@ -240,7 +266,9 @@ fn each_batch_is_visible_once(facts: &[Fact]) -> Result<(), String> {
                 visible = Some(*batch);
             }
             Fact::Appended(record) => {
-                let Body::Commit { batch, .. } = record.body else { continue };
+                let Body::Commit { batch, .. } = record.body else {
+                    continue;
+                };
                 if visible.is_some_and(|visible| batch > visible) {
                     return Err(format!("batch {batch} was committed before it was visible"));
                 }
@@ -270,7 +298,9 @@ fn a_marker_is_near_the_log(facts: &[Fact]) -> Result<(), String> {
             Fact::MarkerRead(_, Marker::At { batch, .. })
                 if committed.is_some_and(|c| *batch < c) || planned.is_some_and(|p| *batch > p) =>
             {
-                return Err(format!("the marker is {batch}, with {committed:?} committed and {planned:?} planned"));
+                return Err(format!(
+                    "the marker is {batch}, with {committed:?} committed and {planned:?} planned"
+                ));
             }
             _ => {}
         }
@@ -311,14 +341,20 @@ fn a_release_is_the_end(facts: &[Fact]) -> Result<(), String> {
     let (mut open, mut released): (Option<BatchId>, Option<Epoch>) = (None, None);
     for record in records(facts) {
         if let Some(epoch) = released.filter(|epoch| *epoch == record.epoch) {
-            return Err(format!("record {} of epoch {epoch} comes after its release", record.seq));
+            return Err(format!(
+                "record {} of epoch {epoch} comes after its release",
+                record.seq
+            ));
         }
         match &record.body {
             Body::Plan { batch, .. } => open = Some(*batch),
             Body::Commit { .. } => open = None,
             Body::Release { .. } => {
                 if let Some(batch) = open {
-                    return Err(format!("epoch {} released while batch {batch} is not committed", record.epoch));
+                    return Err(format!(
+                        "epoch {} released while batch {batch} is not committed",
+                        record.epoch
+                    ));
                 }
                 released = Some(record.epoch);
             }
@@ -330,18 +366,25 @@ fn a_release_is_the_end(facts: &[Fact]) -> Result<(), String> {
 
 /// I10: above the fence of epoch e + 1 there is nothing of epoch e, and slots are written in order.
 fn nothing_old_comes_after_a_fence(facts: &[Fact]) -> Result<(), String> {
-    let (mut fence, mut slot): (Option<(Epoch, u64)>, Option<(u64, Epoch)>) = (None, None);
+    let mut fence: Option<(Epoch, u64)> = None;
+    let mut slot: Option<(u64, Epoch)> = None;
     for record in records(facts) {
         if let Some((epoch, seq)) = fence
             && record.epoch < epoch
         {
-            return Err(format!("record {} of epoch {} lies above fence {seq}", record.seq, record.epoch));
+            return Err(format!(
+                "record {} of epoch {} lies above fence {seq}",
+                record.seq, record.epoch
+            ));
         }
         if let Some((before, epoch)) = slot {
             let shares = record.seq == before && record.epoch == epoch;
             // Between fences that are kept, older slots may have been retired.
             if record.seq < before || (record.seq == before && !shares) {
-                return Err(format!("slot {} of epoch {} is written after slot {before}", record.seq, record.epoch));
+                return Err(format!(
+                    "slot {} of epoch {} is written after slot {before}",
+                    record.seq, record.epoch
+                ));
             }
         }
         if matches!(record.body, Body::Fence { .. }) {

@@ -77,7 +77,12 @@ impl Log {
     /// The first rule that they would break.
     pub fn check(&self, records: &[Record]) -> Result<(), Violation> {
         let mut facts: Vec<Fact> = self.recent.iter().cloned().collect();
-        facts.extend(records.iter().cloned().map(|record| Fact::Appended(Arc::new(record))));
+        facts.extend(
+            records
+                .iter()
+                .cloned()
+                .map(|record| Fact::Appended(Arc::new(record))),
+        );
         invariants::check_log(&facts)
     }
 
@@ -86,13 +91,23 @@ impl Log {
         self.tail = Some(record.seq);
         self.epoch = record.epoch;
         match &record.body {
-            Body::Fence { reason, host, pid, replaces, shape } => {
-                let named = self.released.take().filter(|released| released.successor == Some(record.owner));
+            Body::Fence {
+                reason,
+                host,
+                pid,
+                replaces,
+                shape,
+            } => {
+                let named = self
+                    .released
+                    .take()
+                    .filter(|released| released.successor == Some(record.owner));
                 self.handed_over_by = named.map(|released| released.by);
                 if *reason == FenceReason::Forced {
                     self.replaced.remove(&record.version);
                 }
-                self.replaced.extend(replaces.clone().filter(|version| *version != record.version));
+                self.replaced
+                    .extend(replaces.clone().filter(|version| *version != record.version));
                 self.owner = Some(OwnerInfo {
                     id: record.owner,
                     host: host.clone(),
@@ -105,7 +120,12 @@ impl Log {
                 self.fences.insert(record.seq);
             }
             Body::Position { next, .. } => self.next = Some(next.clone()),
-            Body::Plan { batch, from, until, sink } => {
+            Body::Plan {
+                batch,
+                from,
+                until,
+                sink,
+            } => {
                 self.plans.push_back((*batch, record.seq));
                 self.pending = Some(Planned {
                     batch: *batch,
@@ -258,6 +278,9 @@ impl Log {
         // A wall clock that was set back gives no interval.
         let mut intervals: Vec<u64> = pairs.filter_map(|(a, b)| u64::try_from(b.0 - a.0).ok()).collect();
         intervals.sort_unstable();
-        intervals.get(intervals.len() / 2).copied().map(Duration::from_millis)
+        intervals
+            .get(intervals.len() / 2)
+            .copied()
+            .map(Duration::from_millis)
     }
 }

@@ -28,9 +28,9 @@ mod log;
 mod record;
 mod state;
 
-pub use claim::{Claim, Claimant, Refusal, answer_takeover, claim};
 #[cfg(feature = "rocksdb")]
 pub(crate) use claim::permit;
+pub use claim::{Claim, Claimant, Refusal, answer_takeover, claim};
 pub use invariants::{Fact, Violation};
 pub use log::{Committed, Log, Released};
 pub use record::{Body, FenceReason, Record};

@@ -236,7 +236,9 @@ impl Owner {
             Event::LockLost(why) => self.ends(End::Fenced(why)),
             Event::MarkerRead(marker) if self.phase == Phase::Owner => self.resume(&marker),
             Event::PositionDue(next, reason) if self.phase == Phase::Owner => match self.log.pending() {
-                Some(_) => vec![Action::Reject("a position was to be recorded while a batch is planned")],
+                Some(_) => vec![Action::Reject(
+                    "a position was to be recorded while a batch is planned",
+                )],
                 None => self.append(vec![Body::Position { next, reason }]),
             },
             Event::PlanDue(draft) if self.phase == Phase::Owner => self.plan(draft),
@@ -254,7 +256,11 @@ impl Owner {
             },
             Event::HandOverAsked(candidate) => self.hand_over(candidate),
             Event::HandOverWithdrawn(id) => {
-                if self.candidate.as_ref().is_some_and(|candidate| candidate.id == id) {
+                if self
+                    .candidate
+                    .as_ref()
+                    .is_some_and(|candidate| candidate.id == id)
+                {
                     self.candidate = None;
                     vec![Action::Tell(Request::HandOverWithdrawn)]
                 } else {
@@ -268,20 +274,40 @@ impl Owner {
             }
             _ if self.phase == Phase::Appending => {
                 // Only one append is ever in flight: whether an abandoned one is durable is not known.
-                self.ends(End::Poisoned("a write was abandoned while it was under way".to_owned()))
+                self.ends(End::Poisoned(
+                    "a write was abandoned while it was under way".to_owned(),
+                ))
             }
-            _ => vec![Action::Reject("the lease was used before the checkpoint was owned")],
+            _ => vec![Action::Reject(
+                "the lease was used before the checkpoint was owned",
+            )],
         }
     }
 
     fn claim(&mut self, log: Log, fence: NewFence) -> Vec<Action> {
-        let NewFence { host, pid, shape, forced, successor_is_gone } = fence;
-        let candidate = Claimant { id: self.id, forced, successor_is_gone };
+        let NewFence {
+            host,
+            pid,
+            shape,
+            forced,
+            successor_is_gone,
+        } = fence;
+        let candidate = Claimant {
+            id: self.id,
+            forced,
+            successor_is_gone,
+        };
         match claim(&log, candidate) {
             Claim::Fence { reason, replaces } => {
                 self.epoch = log.epoch().next();
                 self.log = log;
-                self.append(vec![Body::Fence { reason, host, pid, replaces, shape }])
+                self.append(vec![Body::Fence {
+                    reason,
+                    host,
+                    pid,
+                    replaces,
+                    shape,
+                }])
             }
             Claim::HoldBack { successor } => {
                 self.log = log;
@@ -342,7 +368,9 @@ impl Owner {
             return vec![Action::Reject("a batch was to be planned while another is")];
         }
         let Some(next) = self.log.next() else {
-            return vec![Action::Reject("a batch was to be planned before a position was recorded")];
+            return vec![Action::Reject(
+                "a batch was to be planned before a position was recorded",
+            )];
         };
         match batch::plan(self.log.next_batch(), next, draft) {
             Ok(body) => self.append(vec![body]),
@@ -354,7 +382,9 @@ impl Owner {
         match self.log.pending() {
             // Adopted, or the first one's outcome is not known before the sink has been asked.
             Some(_) if self.published == Some(plan) => {
-                vec![Action::Reject("a second permit was asked for a batch before the sink was asked")]
+                vec![Action::Reject(
+                    "a second permit was asked for a batch before the sink was asked",
+                )]
             }
             Some(pending) if pending.write_id == plan => {
                 let planned = pending.clone();
@@ -362,7 +392,9 @@ impl Owner {
                 self.publishing = true;
                 vec![Action::CommitSink(planned)]
             }
-            _ => vec![Action::Reject("a permit was asked for a batch that is not planned")],
+            _ => vec![Action::Reject(
+                "a permit was asked for a batch that is not planned",
+            )],
         }
     }
 

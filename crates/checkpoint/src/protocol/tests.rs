@@ -1,6 +1,6 @@
 use super::invariants::{check_all, check_log};
 use super::*;
-use crate::testing::{Deed, appended, World, at, deed, draft};
+use crate::testing::{Deed, World, appended, at, deed, draft};
 use crate::{JobShape, OwnerInfo, PositionReason, Request};
 use baton_core::{BatchId, Epoch, Marker, OwnerId, Receipt, Timestamp, WriteId};
 use proptest::prelude::*;
@@ -50,7 +50,8 @@ proptest! {
 #[test]
 fn the_world_of_the_property_is_a_lively_one() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut commits, mut adopted, mut handed_over, mut fenced, mut reran, mut held_back) = (0, 0, 0, 0, 0, 0);
+    let (mut commits, mut adopted, mut handed_over, mut fenced, mut reran, mut held_back) =
+        (0, 0, 0, 0, 0, 0);
     for seed in 0..200 {
         let mut world = World::new(seed);
         for _ in 0..120 {
@@ -63,23 +64,42 @@ fn the_world_of_the_property_is_a_lively_one() {
                 Body::Commit { .. } => {
                     commits += 1;
                     let published_by = world.facts.iter().find_map(|fact| match fact {
-                        Fact::Published { batch, epoch, .. } if Some(*batch) == log.pending().map(|p| p.batch) => Some(*epoch),
+                        Fact::Published { batch, epoch, .. }
+                            if Some(*batch) == log.pending().map(|p| p.batch) =>
+                        {
+                            Some(*epoch)
+                        }
                         _ => None,
                     });
                     adopted += usize::from(published_by.is_some_and(|epoch| epoch != record.epoch));
                     reran += usize::from(log.pending().is_some_and(|p| p.epoch != record.epoch));
                 }
-                Body::Fence { replaces: Some(_), .. } => handed_over += 1,
+                Body::Fence {
+                    replaces: Some(_), ..
+                } => handed_over += 1,
                 _ => {}
             }
             log.apply(record);
         }
-        fenced += world.ends.iter().filter(|end| matches!(end, End::Fenced(_))).count();
-        held_back += world.ends.iter().filter(|end| matches!(end, End::HeldBack(_))).count();
+        fenced += world
+            .ends
+            .iter()
+            .filter(|end| matches!(end, End::Fenced(_)))
+            .count();
+        held_back += world
+            .ends
+            .iter()
+            .filter(|end| matches!(end, End::HeldBack(_)))
+            .count();
     }
-    for (what, count) in
-        [("commits", commits), ("adopted", adopted), ("handed over", handed_over), ("fenced", fenced), ("reran", reran), ("held back", held_back)]
-    {
+    for (what, count) in [
+        ("commits", commits),
+        ("adopted", adopted),
+        ("handed over", handed_over),
+        ("fenced", fenced),
+        ("reran", reran),
+        ("held back", held_back),
+    ] {
         assert!(count > 10, "{what}: {count}");
     }
 }
@@ -92,7 +112,9 @@ fn record(seq: u64, epoch: u64, body: Body) -> Record {
     Record {
         seq,
         epoch: Epoch(epoch),
-        write_id: WriteId(Uuid::from_u128(u128::from(seq) * 10 + u128::from(matches!(body, Body::Plan { .. })))),
+        write_id: WriteId(Uuid::from_u128(
+            u128::from(seq) * 10 + u128::from(matches!(body, Body::Plan { .. })),
+        )),
         owner: id(u128::from(epoch)),
         at: Timestamp(1_000 * i64::try_from(seq).expect("small")),
         version: format!("v{epoch}"),
@@ -143,14 +165,24 @@ fn release(successor: Option<OwnerId>) -> Body {
 }
 
 fn log(bodies: Vec<(u64, Body)>) -> Vec<Record> {
-    (0..).zip(bodies).map(|(seq, (epoch, body))| record(seq, epoch, body)).collect()
+    (0..)
+        .zip(bodies)
+        .map(|(seq, (epoch, body))| record(seq, epoch, body))
+        .collect()
 }
 
 #[track_caller]
 fn breaks(rule: &str, bodies: Vec<(u64, Body)>) {
     let facts: Vec<Fact> = log(bodies).into_iter().map(appended).collect();
-    let broken = invariants::LOG.iter().filter(|(_, holds)| holds(&facts).is_err()).map(|(id, _)| *id);
-    assert!(broken.clone().any(|id| id == rule), "{:?}", broken.collect::<Vec<_>>());
+    let broken = invariants::LOG
+        .iter()
+        .filter(|(_, holds)| holds(&facts).is_err())
+        .map(|(id, _)| *id);
+    assert!(
+        broken.clone().any(|id| id == rule),
+        "{:?}",
+        broken.collect::<Vec<_>>()
+    );
     let whole = check_log(&facts[..facts.len() - 1]);
     assert_eq!(whole, Ok(()), "only the last record is wrong");
 }
@@ -172,7 +204,15 @@ fn i2_an_epoch_without_its_fence_and_a_second_writer_are_found() {
 
 #[test]
 fn i3_a_gap_a_repetition_and_a_skipped_number_are_found() {
-    let upto = |last: Body| vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5)), (1, commit(0, 2)), (1, last)];
+    let upto = |last: Body| {
+        vec![
+            (1, fence(None)),
+            (1, start()),
+            (1, plan(0, 0, 5)),
+            (1, commit(0, 2)),
+            (1, last),
+        ]
+    };
     breaks("I3", upto(plan(1, 6, 9)));
     breaks("I3", upto(plan(1, 4, 9)));
     breaks("I3", upto(plan(2, 5, 9)));
@@ -183,9 +223,34 @@ fn i3_a_gap_a_repetition_and_a_skipped_number_are_found() {
 #[test]
 fn i4_commits_without_twice_or_of_another_plan_are_found() {
     breaks("I4", vec![(1, fence(None)), (1, start()), (1, commit(0, 1))]);
-    breaks("I4", vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5)), (1, commit(0, 9))]);
-    breaks("I4", vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5)), (1, commit(0, 2)), (1, commit(0, 2))]);
-    breaks("I4", vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5)), (1, plan(1, 5, 6))]);
+    breaks(
+        "I4",
+        vec![
+            (1, fence(None)),
+            (1, start()),
+            (1, plan(0, 0, 5)),
+            (1, commit(0, 9)),
+        ],
+    );
+    breaks(
+        "I4",
+        vec![
+            (1, fence(None)),
+            (1, start()),
+            (1, plan(0, 0, 5)),
+            (1, commit(0, 2)),
+            (1, commit(0, 2)),
+        ],
+    );
+    breaks(
+        "I4",
+        vec![
+            (1, fence(None)),
+            (1, start()),
+            (1, plan(0, 0, 5)),
+            (1, plan(1, 5, 6)),
+        ],
+    );
 }
 
 #[test]
@@ -195,7 +260,12 @@ fn i5_i6_i7_a_sink_that_repeats_or_is_not_looked_at_is_found() {
         epoch: Epoch(epoch),
         plan: WriteId(Uuid::nil()),
     };
-    let looked = |epoch| [Fact::SinkFenced(Epoch(epoch)), Fact::MarkerRead(Epoch(epoch), Marker::Nothing)];
+    let looked = |epoch| {
+        [
+            Fact::SinkFenced(Epoch(epoch)),
+            Fact::MarkerRead(Epoch(epoch), Marker::Nothing),
+        ]
+    };
     let history = |last: Fact| [looked(1).to_vec(), vec![published(0, 1), last]].concat();
     assert_eq!(check_all(&history(published(0, 1))).map_err(|v| v.id), Err("I5"));
     assert_eq!(check_all(&history(published(1, 2))).map_err(|v| v.id), Err("I7"));
@@ -204,15 +274,25 @@ fn i5_i6_i7_a_sink_that_repeats_or_is_not_looked_at_is_found() {
         epoch: Epoch(1),
         plan: WriteId(Uuid::nil()),
     };
-    let mut facts: Vec<Fact> =
-        log(vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5))]).into_iter().map(appended).collect();
+    let mut facts: Vec<Fact> = log(vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5))])
+        .into_iter()
+        .map(appended)
+        .collect();
     facts.push(Fact::MarkerRead(Epoch(1), marker));
     assert_eq!(check_all(&facts).map_err(|v| v.id), Err("I6"));
 }
 
 #[test]
 fn i9_a_release_too_early_and_a_record_after_it_are_found() {
-    breaks("I9", vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5)), (1, release(None))]);
+    breaks(
+        "I9",
+        vec![
+            (1, fence(None)),
+            (1, start()),
+            (1, plan(0, 0, 5)),
+            (1, release(None)),
+        ],
+    );
     breaks("I9", vec![(1, fence(None)), (1, release(None)), (1, start())]);
 }
 
@@ -222,7 +302,11 @@ fn i10_an_old_epoch_above_a_fence_and_a_slot_out_of_order_are_found() {
     let mut swapped = log(vec![(1, fence(None)), (1, start())]);
     swapped[0].seq = 5;
     let facts: Vec<Fact> = swapped.into_iter().map(appended).collect();
-    assert!(invariants::LOG.iter().any(|(id, holds)| *id == "I10" && holds(&facts).is_err()));
+    assert!(
+        invariants::LOG
+            .iter()
+            .any(|(id, holds)| *id == "I10" && holds(&facts).is_err())
+    );
 }
 
 fn owned() -> Owner {
@@ -237,14 +321,20 @@ fn owned() -> Owner {
     let (owner, actions) = step(owner, Event::LogRead(Box::default(), Box::new(new)));
     assert!(matches!(&actions[..], [Action::Append(bodies)] if bodies[0].kind() == "fence"));
     let (owner, actions) = step(owner, Event::Appended(vec![record(0, 1, fence(None))]));
-    assert_eq!(actions, [Action::FenceSink(None), Action::ReadMarker], "the sink only after the fence is durable");
+    assert_eq!(
+        actions,
+        [Action::FenceSink(None), Action::ReadMarker],
+        "the sink only after the fence is durable"
+    );
     step(owner, Event::Appended(vec![])).0
 }
 
 fn append(owner: Owner, body: Body) -> Owner {
     let event = match body.clone() {
         Body::Position { next, reason } => Event::PositionDue(next, reason),
-        Body::Plan { from, until, sink, .. } => Event::PlanDue(crate::PlanDraft { from, until, sink }),
+        Body::Plan {
+            from, until, sink, ..
+        } => Event::PlanDue(crate::PlanDraft { from, until, sink }),
         other => panic!("{other:?}"),
     };
     let seq = owner.log().free();
@@ -278,16 +368,29 @@ fn nothing_is_committed_without_a_permit() {
     assert!(matches!(actions[..], [Action::Reject(_)]));
     let (owner, _) = step(owner, Event::PermitAsked(write_id));
     let (owner, actions) = step(owner, Event::PermitAsked(write_id));
-    assert!(matches!(actions[..], [Action::Reject(_)]), "one permit publishes once");
-    let (_, actions) = step(owner, Event::SinkCommitted(write_id, Receipt::default(), Some(draft(Some(&at(None, 5))))));
-    assert!(matches!(&actions[..], [Action::Append(bodies)] if bodies.len() == 2), "one slot for both");
+    assert!(
+        matches!(actions[..], [Action::Reject(_)]),
+        "one permit publishes once"
+    );
+    let (_, actions) = step(
+        owner,
+        Event::SinkCommitted(write_id, Receipt::default(), Some(draft(Some(&at(None, 5))))),
+    );
+    assert!(
+        matches!(&actions[..], [Action::Append(bodies)] if bodies.len() == 2),
+        "one slot for both"
+    );
 }
 
 #[test]
 fn a_plan_says_of_every_partition_where_it_stands() {
     let owner = append(owned(), start());
     let nothing = crate::PlanDraft {
-        from: at(None, 0).0.keys().map(|name| (name.clone(), Default::default())).collect(),
+        from: at(None, 0)
+            .0
+            .keys()
+            .map(|name| (name.clone(), Default::default()))
+            .collect(),
         until: Default::default(),
         sink: draft(None).sink,
     };
@@ -305,9 +408,20 @@ fn a_take_over_is_accepted_once_and_may_be_withdrawn() {
         batch: Some(BatchId(0)),
         end: at(None, 5),
     };
-    assert_eq!(actions, [accept, Action::Tell(Request::HandOver { candidate: candidate(2, "v2") })]);
+    assert_eq!(
+        actions,
+        [
+            accept,
+            Action::Tell(Request::HandOver {
+                candidate: candidate(2, "v2")
+            })
+        ]
+    );
     let (owner, actions) = step(owner, Event::HandOverAsked(candidate(3, "v3")));
-    assert!(matches!(actions[..], [Action::Refuse(Refusal::OtherCandidate(_))]));
+    assert!(matches!(
+        actions[..],
+        [Action::Refuse(Refusal::OtherCandidate(_))]
+    ));
     let (owner, actions) = step(owner, Event::HandOverWithdrawn(id(3)));
     assert_eq!(actions, [], "not the one who was accepted");
     let (owner, actions) = step(owner, Event::HandOverWithdrawn(id(2)));
@@ -317,7 +431,11 @@ fn a_take_over_is_accepted_once_and_may_be_withdrawn() {
 
 #[test]
 fn versions_do_not_replace_each_other_for_ever() {
-    let records = log(vec![(1, fence(None)), (1, release(Some(id(2)))), (2, fence(Some("v1")))]);
+    let records = log(vec![
+        (1, fence(None)),
+        (1, release(Some(id(2)))),
+        (2, fence(Some("v1"))),
+    ]);
     let log = Log::replay(&records);
     assert_eq!(answer_takeover(&log, "v1", true), Err(Refusal::Replaced));
     assert_eq!(answer_takeover(&log, "v2", true), Err(Refusal::SameVersion));
@@ -330,16 +448,42 @@ fn versions_do_not_replace_each_other_for_ever() {
 fn a_take_over_outranks_a_waiter_until_it_does_not_come() {
     let released = Log::replay(&log(vec![(1, fence(None)), (1, release(Some(id(2))))]));
     let claims = |n, gone| {
-        claim(&released, Claimant { id: id(n), forced: false, successor_is_gone: gone })
+        claim(
+            &released,
+            Claimant {
+                id: id(n),
+                forced: false,
+                successor_is_gone: gone,
+            },
+        )
     };
     assert_eq!(claims(3, false), Claim::HoldBack { successor: id(2) });
-    let as_named = Claim::Fence { reason: FenceReason::Released, replaces: Some("v1".into()) };
+    let as_named = Claim::Fence {
+        reason: FenceReason::Released,
+        replaces: Some("v1".into()),
+    };
     assert_eq!(claims(2, false), as_named);
-    let as_next = Claim::Fence { reason: FenceReason::Released, replaces: None };
+    let as_next = Claim::Fence {
+        reason: FenceReason::Released,
+        replaces: None,
+    };
     assert_eq!(claims(3, true), as_next, "nobody was replaced");
     let crashed = Log::replay(&log(vec![(1, fence(None)), (1, start())]));
-    let expired = Claim::Fence { reason: FenceReason::Expired, replaces: None };
-    assert_eq!(claim(&crashed, Claimant { id: id(3), forced: false, successor_is_gone: false }), expired);
+    let expired = Claim::Fence {
+        reason: FenceReason::Expired,
+        replaces: None,
+    };
+    assert_eq!(
+        claim(
+            &crashed,
+            Claimant {
+                id: id(3),
+                forced: false,
+                successor_is_gone: false
+            }
+        ),
+        expired
+    );
 }
 
 #[test]
@@ -347,16 +491,32 @@ fn an_owner_that_is_forced_out_yields_at_once_but_never_while_it_publishes() {
     let owner = append(append(owned(), start()), plan(0, 0, 5));
     let write_id = owner.log().pending().expect("planned").write_id;
     let (idle, actions) = step(owner.clone(), Event::AbandonAsked("v2".into()));
-    assert!(matches!(&actions[..], [Action::Unlock, Action::Exit(End::Fenced(_)), Action::Tell(Request::Stop { now: false })]));
+    assert!(matches!(
+        &actions[..],
+        [
+            Action::Unlock,
+            Action::Exit(End::Fenced(_)),
+            Action::Tell(Request::Stop { now: false })
+        ]
+    ));
     let (_, actions) = step(idle, Event::PermitAsked(write_id));
-    assert!(matches!(&actions[..], [Action::Exit(End::Fenced(_))]), "no permit after that");
+    assert!(
+        matches!(&actions[..], [Action::Exit(End::Fenced(_))]),
+        "no permit after that"
+    );
 
     let (owner, actions) = step(owner, Event::PermitAsked(write_id));
     assert!(matches!(actions[..], [Action::CommitSink(_)]));
     let (owner, actions) = step(owner, Event::AbandonAsked("v2".into()));
     assert_eq!(actions, [], "the sink may be at work");
-    let (owner, actions) = step(owner, Event::SinkCommitted(write_id, Receipt::default(), Some(draft(Some(&at(None, 5))))));
-    assert!(matches!(&actions[..], [Action::Append(bodies)] if bodies.len() == 1), "but no further batch");
+    let (owner, actions) = step(
+        owner,
+        Event::SinkCommitted(write_id, Receipt::default(), Some(draft(Some(&at(None, 5))))),
+    );
+    assert!(
+        matches!(&actions[..], [Action::Append(bodies)] if bodies.len() == 1),
+        "but no further batch"
+    );
     let (_, actions) = step(owner, Event::Appended(vec![record(3, 1, commit(0, 2))]));
     assert_eq!(actions[0], Action::Unlock);
 }
@@ -365,7 +525,10 @@ fn an_owner_that_is_forced_out_yields_at_once_but_never_while_it_publishes() {
 fn a_write_that_was_abandoned_under_way_poisons_the_lease() {
     let (owner, _) = step(owned(), Event::PositionDue(at(None, 0), PositionReason::Start));
     let (_, actions) = step(owner, Event::PlanDue(draft(None)));
-    assert!(matches!(&actions[..], [Action::Unlock, Action::Exit(End::Poisoned(_))]));
+    assert!(matches!(
+        &actions[..],
+        [Action::Unlock, Action::Exit(End::Poisoned(_))]
+    ));
 }
 
 #[track_caller]
@@ -378,8 +541,14 @@ fn resumes(records: Vec<Record>, marker: Marker, expected: &str) {
         forced: false,
         successor_is_gone: true,
     };
-    let (owner, _) = step(owner, Event::LogRead(Box::new(Log::replay(&records)), Box::new(new)));
-    let (owner, _) = step(owner, Event::Appended(vec![record(records.len() as u64, 2, fence(None))]));
+    let (owner, _) = step(
+        owner,
+        Event::LogRead(Box::new(Log::replay(&records)), Box::new(new)),
+    );
+    let (owner, _) = step(
+        owner,
+        Event::Appended(vec![record(records.len() as u64, 2, fence(None))]),
+    );
     let (_, actions) = step(owner, Event::MarkerRead(marker.clone()));
     let found = format!("{:?}", actions[0]);
     assert!(found.starts_with(expected), "{marker:?}: {found}");
@@ -392,7 +561,14 @@ fn the_truth_table_of_resume_holds() {
         epoch: Epoch(1),
         plan: WriteId(Uuid::from_u128(u128::from(plan_seq) * 10 + 1)),
     };
-    let committed = || log(vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5)), (1, commit(0, 2))]);
+    let committed = || {
+        log(vec![
+            (1, fence(None)),
+            (1, start()),
+            (1, plan(0, 0, 5)),
+            (1, commit(0, 2)),
+        ])
+    };
     let planned = || [committed(), vec![record(4, 1, plan(1, 5, 9))]].concat();
     let first = || log(vec![(1, fence(None)), (1, start()), (1, plan(0, 0, 5))]);
     resumes(committed(), Marker::Untracked, "Idle");

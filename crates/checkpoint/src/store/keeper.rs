@@ -70,22 +70,26 @@ impl Keeper {
             desk: Arc::clone(&desk),
             ended: Mutex::new(ended),
         };
-        let spawned = thread::Builder::new().name("baton-checkpoint".to_owned()).spawn(move || {
-            // Dropped last: whoever waits for the thread finds the lock free.
-            let _ends = ends;
-            let _unlock = unlock;
-            match open(&directory, create) {
-                // When nobody waits any more the future was dropped, and so is the store.
-                Ok((store, found)) => {
-                    if reply.send(Ok(found)).is_ok() {
-                        serve(store, &directory, &received, &desk);
+        let spawned = thread::Builder::new()
+            .name("baton-checkpoint".to_owned())
+            .spawn(move || {
+                // Dropped last: whoever waits for the thread finds the lock free.
+                let _ends = ends;
+                let _unlock = unlock;
+                match open(&directory, create) {
+                    // When nobody waits any more the future was dropped, and so is the store.
+                    Ok((store, found)) => {
+                        if reply.send(Ok(found)).is_ok() {
+                            serve(store, &directory, &received, &desk);
+                        }
                     }
+                    Err(failure) => drop(reply.send(Err(failure))),
                 }
-                Err(failure) => drop(reply.send(Err(failure))),
-            }
-        });
+            });
         drop(spawned.map_err(|error| Failure::other(format!("no thread: {error}")))?);
-        let found = opened.await.map_err(|_| Failure::other("its thread ended".to_owned()))??;
+        let found = opened
+            .await
+            .map_err(|_| Failure::other("its thread ended".to_owned()))??;
         Ok((keeper, found))
     }
 
@@ -96,7 +100,9 @@ impl Keeper {
     pub(crate) async fn append(&self, append: Append) -> Result<(), Failure> {
         let (reply, written) = oneshot::channel();
         self.send(Command::Append(append, reply)).await?;
-        written.await.map_err(|_| Failure::other("it is closed".to_owned()))?
+        written
+            .await
+            .map_err(|_| Failure::other("it is closed".to_owned()))?
     }
 
     async fn send(&self, mut command: Command) -> Result<(), Failure> {
@@ -200,7 +206,15 @@ fn serve(store: Rocks, directory: &Directory, commands: &Receiver<Command>, desk
         };
         match command {
             Command::Wake => {}
-            Command::Append(Append { seq, slot, retired, floor }, reply) => {
+            Command::Append(
+                Append {
+                    seq,
+                    slot,
+                    retired,
+                    floor,
+                },
+                reply,
+            ) => {
                 let written = store.append(seq, &slot, &retired, floor);
                 let failed = written.is_err();
                 drop(reply.send(written));
@@ -219,10 +233,8 @@ fn serve(store: Rocks, directory: &Directory, commands: &Receiver<Command>, desk
     directory.remove(SOCKET);
     drop(store);
     directory.unlock();
-    if let Some(closed) = closed {
-        if closed.send(()).is_err() {
-            tracing::debug!("whoever closed the store did not wait for it");
-        }
+    if closed.is_some_and(|closed| closed.send(()).is_err()) {
+        tracing::debug!("whoever closed the store did not wait for it");
     }
 }
 

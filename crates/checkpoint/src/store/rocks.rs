@@ -1,8 +1,8 @@
 //! The slots in RocksDB: one synced write batch for each.
 
 use rocksdb::{
-    ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, IteratorMode, LogLevel, Options,
-    ReadOptions, WriteBatch, WriteOptions,
+    ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, IteratorMode, LogLevel,
+    Options, ReadOptions, WriteBatch, WriteOptions,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -163,9 +163,12 @@ fn options() -> Options {
     options.set_max_manifest_file_size(1 << 20);
     options.set_max_total_wal_size(4 << 20);
     // No info log file: it would be renamed and rewritten at each open.
-    options.set_info_logger(rocksdb::InfoLogger::new_callback_logger(LogLevel::Warn, |_, text| {
-        tracing::debug!(target: "rocksdb", "{}", text.trim_end());
-    }));
+    options.set_info_logger(rocksdb::InfoLogger::new_callback_logger(
+        LogLevel::Warn,
+        |_, text| {
+            tracing::debug!(target: "rocksdb", "{}", text.trim_end());
+        },
+    ));
     options
 }
 
@@ -177,8 +180,10 @@ impl From<rocksdb::Error> for Failure {
         let has = |part: &str| text.contains(part);
         let kind = if has("No space left on device") || has("Disk quota exceeded") {
             Kind::Full
-        } else if matches!(kind, ErrorKind::Corruption | ErrorKind::InvalidArgument | ErrorKind::NotFound)
-            || has("No such file or directory")
+        } else if matches!(
+            kind,
+            ErrorKind::Corruption | ErrorKind::InvalidArgument | ErrorKind::NotFound
+        ) || has("No such file or directory")
             || has("does not exist")
         {
             Kind::Damaged
@@ -191,7 +196,10 @@ impl From<rocksdb::Error> for Failure {
 
 impl Failure {
     pub(crate) const fn other(text: String) -> Self {
-        Self { kind: Kind::Other, text }
+        Self {
+            kind: Kind::Other,
+            text,
+        }
     }
 
     /// The same as an error about a checkpoint.
@@ -238,9 +246,18 @@ mod tests {
     #[test]
     fn the_damaged_file_is_named_where_rocksdb_names_it() {
         let name = |text: &str| damaged_file(text, Path::new("/c/log"));
-        assert_eq!(name("Corruption: block checksum mismatch in /c/log/000008.sst offset 0"), "/c/log/000008.sst");
-        assert_eq!(name("IO error: No such file: While open a file: /c/log/000012.log: No such file"), "/c/log/000012.log");
+        assert_eq!(
+            name("Corruption: block checksum mismatch in /c/log/000008.sst offset 0"),
+            "/c/log/000008.sst"
+        );
+        assert_eq!(
+            name("IO error: No such file: While open a file: /c/log/000012.log: No such file"),
+            "/c/log/000012.log"
+        );
         assert_eq!(name("Corruption: checksum mismatch"), "/c/log");
-        assert_eq!(name("Corruption: VersionEdit: new-file4 entry"), "/c/log/MANIFEST");
+        assert_eq!(
+            name("Corruption: VersionEdit: new-file4 entry"),
+            "/c/log/MANIFEST"
+        );
     }
 }

@@ -28,7 +28,12 @@ impl Contents {
 ///
 /// # Errors
 /// Names the record or the file.
-pub(crate) fn verify(path: &Path, id: CheckpointId, found: Found, acknowledged: Option<u64>) -> Result<Contents> {
+pub(crate) fn verify(
+    path: &Path,
+    id: CheckpointId,
+    found: Found,
+    acknowledged: Option<u64>,
+) -> Result<Contents> {
     let damaged = |seq: u64, reason: &str| Error::DamagedRecord {
         path: path.to_owned(),
         seq,
@@ -46,14 +51,21 @@ pub(crate) fn verify(path: &Path, id: CheckpointId, found: Found, acknowledged: 
             reason: "that of another checkpoint".to_owned(),
         });
     }
-    let number = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+    let number = |bytes: Option<Vec<u8>>| {
+        bytes
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u64::from_be_bytes)
+    };
     let floor = number(found.floor).ok_or_else(|| meta("it does not say where it begins"))?;
     let last = number(found.last);
 
     let mut records: Vec<Record> = Vec::new();
     let mut expected = floor;
     for (key, value) in found.slots {
-        let seq = key.try_into().map(u64::from_be_bytes).map_err(|_| meta("it has a key that is no slot's"))?;
+        let seq = key
+            .try_into()
+            .map(u64::from_be_bytes)
+            .map_err(|_| meta("it has a key that is no slot's"))?;
         if seq >= floor && seq != expected {
             return Err(damaged(expected, "it is missing"));
         }
@@ -75,7 +87,10 @@ pub(crate) fn verify(path: &Path, id: CheckpointId, found: Found, acknowledged: 
         return Err(damaged(expected.min(last), "it is missing"));
     }
     if last.is_none_or(|last| last + 1 != expected) && !records.is_empty() {
-        return Err(damaged(expected.saturating_sub(1), "it stands behind the log's end"));
+        return Err(damaged(
+            expected.saturating_sub(1),
+            "it stands behind the log's end",
+        ));
     }
     if let Some(first) = records.first()
         && !(first.epoch == Epoch(1) && matches!(first.body, Body::Fence { .. }))
@@ -95,7 +110,11 @@ pub(crate) fn verify(path: &Path, id: CheckpointId, found: Found, acknowledged: 
 }
 
 fn follow_the_rules(records: &[Record]) -> Result<(), (u64, String)> {
-    let facts: Vec<Fact> = records.iter().cloned().map(|record| Fact::Appended(Arc::new(record))).collect();
+    let facts: Vec<Fact> = records
+        .iter()
+        .cloned()
+        .map(|record| Fact::Appended(Arc::new(record)))
+        .collect();
     let Err(violation) = invariants::check_log(&facts) else {
         return Ok(());
     };

@@ -15,7 +15,15 @@ async fn a_second_start_is_refused_and_told_by_whom() {
     let text = error.to_string();
     assert!(matches!(error, Error::Held { .. }), "{text}");
     let pid = format!("pid {}", std::process::id());
-    for part in ["v1", pid.as_str(), "epoch 1", "since 20", "last batch 2", "--if-owned wait", "takeover"] {
+    for part in [
+        "v1",
+        pid.as_str(),
+        "epoch 1",
+        "since 20",
+        "last batch 2",
+        "--if-owned wait",
+        "takeover",
+    ] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
     drop(owner);
@@ -43,7 +51,9 @@ async fn owners_follow_each_other_with_ever_higher_epochs_and_one_id() {
 async fn of_many_first_starts_at_once_one_wins() {
     for _ in 0..10 {
         let lab = Lab::new();
-        let all: Vec<_> = (0..6).map(|n| lab.seek(&format!("v{n}"), Default::default())).collect();
+        let all: Vec<_> = (0..6)
+            .map(|n| lab.seek(&format!("v{n}"), Default::default()))
+            .collect();
         let mut won = Vec::new();
         for seeking in all {
             match seeking.done().await {
@@ -86,11 +96,19 @@ async fn an_owner_whose_directory_was_replaced_is_fenced() {
     for with_checkpoint in [false, true] {
         let lab = Lab::new();
         let mut owner = lab.owner("v1", 1).await;
-        let planned = owner.plan(draft(super::support::next(&owner).as_ref())).await.expect("it is durable");
+        let planned = owner
+            .plan(draft(super::support::next(&owner).as_ref()))
+            .await
+            .expect("it is durable");
         fs::rename(lab.path(), lab.dir.path().join("aside")).expect("it can be moved");
         if with_checkpoint {
             let other = Lab::new();
-            other.owner("v2", 1).await.release(None).await.expect("it is idle");
+            other
+                .owner("v2", 1)
+                .await
+                .release(None)
+                .await
+                .expect("it is idle");
             fs::rename(other.path(), lab.path()).expect("another checkpoint in its place");
         } else {
             fs::create_dir(lab.path()).expect("an empty one in its place");
@@ -104,7 +122,10 @@ async fn an_owner_whose_directory_was_replaced_is_fenced() {
     let lab = Lab::new();
     let mut owner = lab.owner("v1", 0).await;
     fs::rename(lab.path(), lab.dir.path().join("aside")).expect("it can be moved");
-    let error = owner.record_position(draft(None).from, PositionReason::Rewind).await.expect_err("it is gone");
+    let error = owner
+        .record_position(draft(None).from, PositionReason::Rewind)
+        .await
+        .expect_err("it is gone");
     assert!(matches!(error, Error::Fenced { .. }), "{error}");
 }
 
@@ -112,7 +133,11 @@ async fn an_owner_whose_directory_was_replaced_is_fenced() {
 async fn a_child_does_not_inherit_the_lock() {
     let lab = Lab::new();
     let owner = lab.owner("v1", 1).await;
-    let mut child = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().expect("a child");
+    let mut child = Command::new("sleep")
+        .arg("60")
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a child");
     drop(owner);
     let again = lab.acquire("v1").await;
     child.kill().expect("it runs");
@@ -125,7 +150,10 @@ async fn a_dropped_start_leaves_nothing_locked() {
     let lab = Lab::new();
     for cut in 0..30_u64 {
         let seeking = lab.seek("v1", Default::default());
-        lab.deps.clock.sleep(std::time::Duration::from_micros(cut * 700)).await;
+        lab.deps
+            .clock
+            .sleep(std::time::Duration::from_micros(cut * 700))
+            .await;
         seeking.task.abort();
         drop(seeking.task.await);
     }

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use crate::testing::{at, draft};
 use crate::{
-    AcquireEvent, AcquireOptions, Candidate, Deps, Error, IfOwned, JobShape, Lease, Location, PositionReason, Resume,
-    acquire,
+    AcquireEvent, AcquireOptions, Candidate, Deps, Error, IfOwned, JobShape, Lease, Location, PositionReason,
+    Resume, acquire,
 };
 
 pub(super) struct Lab {
@@ -110,11 +110,17 @@ pub(super) async fn ready(lease: &mut Lease) {
         Resume::Idle => {}
         Resume::Rerun(planned) | Resume::Adopt(planned) => {
             drop(lease.permit(&planned).expect("it is ours"));
-            lease.commit(planned, &Receipt::default(), None).await.expect("it is durable");
+            lease
+                .commit(planned, &Receipt::default(), None)
+                .await
+                .expect("it is durable");
         }
     }
     if next(lease).is_none() {
-        lease.record_position(at(None, 0), PositionReason::Start).await.expect("it is durable");
+        lease
+            .record_position(at(None, 0), PositionReason::Start)
+            .await
+            .expect("it is durable");
     }
 }
 
@@ -124,7 +130,13 @@ pub(super) fn next(lease: &Lease) -> Option<Position> {
 
 /// One batch of five records.
 pub(super) async fn batch(lease: &mut Lease) {
-    let planned = lease.plan(draft(next(lease).as_ref())).await.expect("it is durable");
+    let planned = lease
+        .plan(draft(next(lease).as_ref()))
+        .await
+        .expect("it is durable");
     drop(lease.permit(&planned).expect("it is ours"));
-    lease.commit(planned, &Receipt::default(), None).await.expect("it is durable");
+    lease
+        .commit(planned, &Receipt::default(), None)
+        .await
+        .expect("it is durable");
 }
