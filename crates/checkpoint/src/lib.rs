@@ -2,6 +2,7 @@
 
 pub mod codec;
 mod error;
+mod handover;
 #[cfg(feature = "rocksdb")]
 mod layout;
 #[cfg(feature = "rocksdb")]
@@ -20,6 +21,7 @@ mod store;
 mod testing;
 
 pub use error::{Error, Result};
+pub use handover::HandOver;
 #[cfg(feature = "rocksdb")]
 pub use lease::{Lease, Show, StopOutcome, acquire, inspect, preview, show, stop};
 pub use location::Location;

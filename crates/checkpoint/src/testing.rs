@@ -11,7 +11,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::protocol::{Action, Body, End, Event, Fact, FenceReason, Log, NewFence, Owner, Record, step};
-use crate::{JobShape, OwnerInfo, PlanDraft, Planned, PositionReason};
+use crate::{HandOver, JobShape, OwnerInfo, PlanDraft, Planned, PositionReason};
 
 fn uuid() -> impl Strategy<Value = Uuid> {
     any::<u128>().prop_map(Uuid::from_u128)
@@ -107,8 +107,34 @@ fn body() -> impl Strategy<Value = Body> {
 
 /// Records that say anything, in any order.
 pub(crate) fn records(count: Range<usize>) -> impl Strategy<Value = Vec<Record>> {
-    let record = (any::<u64>(), uuid(), uuid(), any::<i64>(), ".{0,6}", body()).prop_map(
-        |(epoch, write_id, owner, at, version, body)| Record {
+    let gaps = (
+        any::<u64>(),
+        any::<u64>(),
+        any::<u64>(),
+        prop::option::of(any::<u64>()),
+    );
+    let handover =
+        prop::option::of(
+            (".{0,6}", gaps).prop_map(|(from, (first, gap, excess, rest))| HandOver {
+                from,
+                to: "v2".to_owned(),
+                last_batch: rest,
+                first_batch: first,
+                commit_gap: gap,
+                excess_gap: excess,
+                max_delay: rest,
+            }),
+        );
+    let record = (
+        any::<u64>(),
+        uuid(),
+        uuid(),
+        any::<i64>(),
+        ".{0,6}",
+        body(),
+        handover,
+    )
+        .prop_map(|(epoch, write_id, owner, at, version, body, handover)| Record {
             seq: 0,
             epoch: Epoch(epoch),
             write_id: WriteId(write_id),
@@ -116,8 +142,8 @@ pub(crate) fn records(count: Range<usize>) -> impl Strategy<Value = Vec<Record>>
             at: Timestamp(at),
             version,
             body,
-        },
-    );
+            handover,
+        });
     vec(record, count)
 }
 
@@ -446,6 +472,7 @@ impl World {
                 at: Timestamp(self.clock),
                 version: owner.version.clone(),
                 body,
+                handover: None,
             })
             .collect()
     }

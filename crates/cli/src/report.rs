@@ -167,7 +167,6 @@ fn handed_over(hand_over: &HandOver) {
         commit_gap,
         excess_gap,
         max_delay,
-        ..
     } = hand_over;
     let last = last_batch.map_or_else(|| "none".to_owned(), |batch| batch.to_string());
     let delay = max_delay.map_or_else(|| "unknown".to_owned(), |ms| format!("{ms} ms"));

@@ -1,8 +1,7 @@
 //! What a running query tells whoever started it.
 
-use baton_checkpoint::AcquireEvent;
+use baton_checkpoint::{AcquireEvent, HandOver};
 use baton_core::{BatchId, CheckpointId, Clock, Epoch, Gap, Position, RunId, SourceName};
-use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -133,28 +132,6 @@ pub enum AbandonReason {
     Asked,
     /// A stop's `stopTimeout` passed.
     StopTimeout,
-}
-
-/// What a hand-over cost, as the new owner sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct HandOver {
-    /// The old owner's version.
-    pub from: String,
-    /// The new owner's version.
-    pub to: String,
-    /// The old owner's last batch.
-    pub last_batch: Option<u64>,
-    /// The new owner's first batch.
-    pub first_batch: u64,
-    /// Between the two commits, in ms.
-    pub commit_gap: u64,
-    /// The same minus the median interval between batches, in ms.
-    pub excess_gap: u64,
-    /// The largest delay of a record of the first batch, from its own timestamp to the commit, in ms; absent when the
-    /// source's rows have no `timestamp`.
-    pub max_delay: Option<u64>,
 }
 
 /// Where events go. A consumer that has gone is no failure; one that is slow slows the query for a moment at most.

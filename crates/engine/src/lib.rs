@@ -46,9 +46,9 @@ pub mod sql;
 mod trigger;
 mod writer;
 
-pub use baton_checkpoint::Deps;
+pub use baton_checkpoint::{Deps, HandOver};
 pub use error::{Error, Result};
-pub use event::{AbandonReason, HandOver, QueryEvent};
+pub use event::{AbandonReason, QueryEvent};
 pub use progress::{SinkProgress, SourceProgress, StreamingQueryProgress, StreamingQueryStatus};
 pub use query::{Outcome, StreamingQuery};
 pub use reader::{DataFrame, DataStreamReader};

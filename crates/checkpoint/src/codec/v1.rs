@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::CodecError;
 use crate::protocol::{Body, FenceReason, Record};
-use crate::{JobShape, PositionReason};
+use crate::{HandOver, JobShape, PositionReason};
 
 /// The version written here.
 pub const FORMAT: u8 = 1;
@@ -113,8 +113,28 @@ mod wire {
         pub(super) at_ms: i64,
         #[prost(string, tag = "5")]
         pub(super) version: String,
+        #[prost(message, optional, tag = "6")]
+        pub(super) handover: Option<HandOver>,
         #[prost(oneof = "Body", tags = "10, 11, 12, 13, 14")]
         pub(super) body: Option<Body>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct HandOver {
+        #[prost(string, tag = "1")]
+        pub(super) from: String,
+        #[prost(string, tag = "2")]
+        pub(super) to: String,
+        #[prost(uint64, optional, tag = "3")]
+        pub(super) last_batch: Option<u64>,
+        #[prost(uint64, tag = "4")]
+        pub(super) first_batch: u64,
+        #[prost(uint64, tag = "5")]
+        pub(super) commit_gap_ms: u64,
+        #[prost(uint64, tag = "6")]
+        pub(super) excess_gap_ms: u64,
+        #[prost(uint64, optional, tag = "7")]
+        pub(super) max_delay_ms: Option<u64>,
     }
 
     #[derive(Clone, PartialEq, prost::Oneof)]
@@ -290,7 +310,36 @@ impl From<&Record> for wire::Record {
             owner: record.owner.0.as_bytes().to_vec(),
             at_ms: record.at.0,
             version: record.version.clone(),
+            handover: record.handover.as_ref().map(Into::into),
             body: Some(body),
+        }
+    }
+}
+
+impl From<&HandOver> for wire::HandOver {
+    fn from(of: &HandOver) -> Self {
+        Self {
+            from: of.from.clone(),
+            to: of.to.clone(),
+            last_batch: of.last_batch,
+            first_batch: of.first_batch,
+            commit_gap_ms: of.commit_gap,
+            excess_gap_ms: of.excess_gap,
+            max_delay_ms: of.max_delay,
+        }
+    }
+}
+
+impl From<wire::HandOver> for HandOver {
+    fn from(of: wire::HandOver) -> Self {
+        Self {
+            from: of.from,
+            to: of.to,
+            last_batch: of.last_batch,
+            first_batch: of.first_batch,
+            commit_gap: of.commit_gap_ms,
+            excess_gap: of.excess_gap_ms,
+            max_delay: of.max_delay_ms,
         }
     }
 }
@@ -388,6 +437,7 @@ fn domain(seq: u64, record: wire::Record) -> Result<Record, CodecError> {
         at: Timestamp(record.at_ms),
         version: record.version,
         body,
+        handover: record.handover.map(Into::into),
     })
 }
 

@@ -11,7 +11,7 @@ use crate::codec::encode_slot;
 use crate::protocol::{Action, Body, End, Event, Record, Violation};
 use crate::store::Append;
 use crate::{
-    Error, OwnerInfo, PlanDraft, Planned, PositionReason, Recovery, Report, Request, Result, Resume,
+    Error, HandOver, OwnerInfo, PlanDraft, Planned, PositionReason, Recovery, Report, Request, Result, Resume,
 };
 
 /// The right to a checkpoint, as long as it lives.
@@ -25,6 +25,8 @@ pub struct Lease {
     recovery: Recovery,
     requests: mpsc::Receiver<Request>,
     server: Option<Server>,
+    /// What the hand-over to us cost, until a record carries it.
+    handover: Option<HandOver>,
     /// The first slot from which all are kept.
     floor: u64,
     keep: u64,
@@ -39,6 +41,7 @@ impl Lease {
             recovery,
             requests,
             server: None,
+            handover: None,
             floor,
             keep,
         }
@@ -188,6 +191,11 @@ impl Lease {
         Ok(())
     }
 
+    /// Lets the next record that is written carry what the hand-over to this owner cost. Writes nothing by itself.
+    pub fn note_hand_over(&mut self, handover: HandOver) {
+        self.handover = Some(handover);
+    }
+
     /// What others ask of this owner. While a hand-over request waits, the candidate has its answer already; the job
     /// finishes its batch and calls [`Lease::release`] with the candidate's id.
     pub const fn requests(&mut self) -> &mut mpsc::Receiver<Request> {
@@ -271,7 +279,8 @@ impl Lease {
         }
     }
 
-    fn stamp(&self, bodies: Vec<Body>) -> Vec<Record> {
+    fn stamp(&mut self, bodies: Vec<Body>) -> Vec<Record> {
+        let mut handover = self.handover.take();
         let deps = &self.shared.deps;
         let (seq, epoch) = self.shared.look(|owner| (owner.log().free(), owner.epoch()));
         let at = deps.clock.now();
@@ -285,6 +294,7 @@ impl Lease {
                 at,
                 version: self.shared.me.version.clone(),
                 body,
+                handover: handover.take(),
             })
             .collect()
     }

@@ -185,5 +185,8 @@ fn json_of(record: &Record) -> Value {
             put("successor", json!(successor));
         }
     }
+    if let Some(handover) = &record.handover {
+        put("handover", json!(handover));
+    }
     Value::Object(object)
 }

@@ -3,7 +3,7 @@
 use baton_core::{BatchId, Epoch, OwnerId, Position, Receipt, SinkRef, Timestamp, WriteId};
 use serde::{Deserialize, Serialize};
 
-use crate::{JobShape, PositionReason};
+use crate::{HandOver, JobShape, PositionReason};
 
 /// One record of the log. Several may share one slot; a slot is written once, as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Record {
     pub version: String,
     /// What it says.
     pub body: Body,
+    /// What the hand-over before it cost, beside a new owner's first commit: for people.
+    pub handover: Option<HandOver>,
 }
 
 /// What a record says.

@@ -119,6 +119,7 @@ fn record(seq: u64, epoch: u64, body: Body) -> Record {
         at: Timestamp(1_000 * i64::try_from(seq).expect("small")),
         version: format!("v{epoch}"),
         body,
+        handover: None,
     }
 }
 

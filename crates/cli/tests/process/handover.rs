@@ -36,6 +36,16 @@ fn the_scenario_of_the_demo() {
     lab.status_when(&v1, "released", |status| status["state"] == "released");
     let verdict = lab.verdict(&v1);
     assert_eq!((verdict.repeated, verdict.ends.len()), (0, 3));
+    let checkpoint = v1.checkpoint.to_str().expect("a plain path");
+    let records = lab.baton(&["checkpoint", "show", checkpoint, "--output", "json"]);
+    let records: serde_json::Value = serde_json::from_str(&records.stdout).expect("one document");
+    let noted = records["records"].as_array().expect("records").iter();
+    let noted: Vec<_> = noted.filter(|record| record["handover"].is_object()).collect();
+    assert_eq!(noted.len(), 1, "{noted:?}");
+    assert_eq!(
+        (&noted[0]["kind"], &noted[0]["handover"]["from"]),
+        (&"commit".into(), &"v1".into())
+    );
     let shown: Vec<usize> = lab.printed().iter().map(|p| p.rows().count()).collect();
     assert!(
         shown[0] > 0 && shown[1] == 0 && shown[2] > 0,

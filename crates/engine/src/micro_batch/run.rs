@@ -339,6 +339,11 @@ impl Runner {
             (plan, draft.latest)
         });
         let (next_plan, next_latest) = next.unzip();
+        let now = self.helm.clock.now();
+        let hand_over = self.narrator.hand_over(now, number, meters.oldest_ms());
+        if let Some(hand_over) = &hand_over {
+            self.helm.lease.note_hand_over(hand_over.clone());
+        }
         let before = self.helm.clock.elapsed();
         let next = self.helm.lease.commit(planned, &receipt, next_plan).await?;
         let committed = self.helm.clock.elapsed();
@@ -353,6 +358,7 @@ impl Runner {
             latest,
             timings,
             rows_out: receipt.rows,
+            hand_over,
         };
         self.narrator
             .batch_done(&self.helm, &self.sources, &self.sink.description(), told, &meters)

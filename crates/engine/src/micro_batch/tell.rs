@@ -1,5 +1,6 @@
 //! Turning what the loop did into progress, idle lines and the hand-over line.
 
+use baton_checkpoint::HandOver;
 use baton_core::{BatchId, Epoch, Position, RunId, SourceName, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use super::execute::Meters;
 use super::helm::Helm;
 use super::plan::SourceSeat;
-use crate::event::{HandOver, QueryEvent};
+use crate::event::QueryEvent;
 use crate::progress::{Rates, SinkProgress, SourceFacts, StreamingQueryProgress, iso};
 
 /// Where the time of one batch went.
@@ -30,6 +31,8 @@ pub(super) struct Told {
     pub(super) latest: Option<Position>,
     pub(super) timings: Timings,
     pub(super) rows_out: u64,
+    /// What the hand-over before this batch cost.
+    pub(super) hand_over: Option<HandOver>,
 }
 
 /// What is known of the owner before us, if it handed over.
@@ -118,12 +121,12 @@ impl Narrator {
         helm: &Helm,
         sources: &[SourceSeat],
         sink: &str,
-        told: Told,
+        mut told: Told,
         meters: &Meters,
     ) {
         let now = helm.clock.elapsed();
         self.last_data = now;
-        let hand_over = self.hand_over(helm.clock.now(), told.batch, meters.oldest_ms());
+        let hand_over = told.hand_over.take();
         let took = now.saturating_sub(self.fired);
         let progress = Arc::new(self.progress(sources, sink, told, took, |name| meters.rows_of(name)));
         helm.shared.progressed(Arc::clone(&progress));
@@ -190,7 +193,12 @@ impl Narrator {
     }
 
     /// What the hand-over cost, once, at the first batch after it.
-    fn hand_over(&mut self, now: Timestamp, first: BatchId, oldest_ms: Option<i64>) -> Option<HandOver> {
+    pub(super) fn hand_over(
+        &mut self,
+        now: Timestamp,
+        first: BatchId,
+        oldest_ms: Option<i64>,
+    ) -> Option<HandOver> {
         let before = self.predecessor.take()?;
         let commit_gap = before
             .committed_at
