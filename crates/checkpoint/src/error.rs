@@ -186,7 +186,7 @@ pub enum Error {
         reason: String,
     },
     /// The log ends before records that were acknowledged.
-    #[error("the log of checkpoint `{path}` ends at record {last}, but record {acknowledged} was acknowledged: its end was cut off; restore `{}` from a backup, or accept that what came after record {last} runs again: rm {}", path.join("log").display(), path.join("owner.json").display())]
+    #[error("the log of checkpoint `{path}` ends at record {last}, but record {acknowledged} was acknowledged: its end was cut off; restore `{}` from a backup, or {way_out}", path.join("log").display())]
     LostRecords {
         /// The checkpoint.
         path: PathBuf,
@@ -194,6 +194,8 @@ pub enum Error {
         last: u64,
         /// The last record known to have been written.
         acknowledged: u64,
+        /// What else can be done: only a log that still has a position can be gone on from.
+        way_out: String,
     },
     /// The format marker is missing or unreadable.
     #[error("`{}` is {reason}; restore it from a backup, the log beside it is untouched", path.join("baton.json").display())]

@@ -29,6 +29,7 @@ pub(crate) use {odd as warn, say};
 
 /// Installs the one subscriber.
 pub(crate) fn install(talk: Talk) {
+    say_panics();
     let filter =
         EnvFilter::builder().parse_lossy(directives(talk, std::env::var("RUST_LOG").ok().as_deref()));
     let base = fmt()
@@ -44,6 +45,15 @@ pub(crate) fn install(talk: Talk) {
             tracing::subscriber::set_global_default(base.event_format(Lines { colour: colour() }).finish())
         }
     });
+}
+
+/// A panic is a bug, and one line like any other error.
+fn say_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let words = panic.to_string();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        tracing::error!(target: TARGET, "a bug: {}", words.join(" "));
+    }));
 }
 
 /// Our own lines at the level asked for, libraries one step less; RUST_LOG adds to that, and a bare level in it replaces it.

@@ -124,6 +124,7 @@ impl Options {
     /// [`Error::Option`], [`Error::StartingOffsets`] or the vocabulary's own, each naming the option.
     pub(crate) fn read(context: &SourceContext, mut options: OptionMap) -> Result<Self> {
         refuse_unsupported(&options)?;
+        refuse_unknown(options.clone())?;
         let mut notices = Vec::new();
         let strategy = strategy(&mut options, &mut notices)?;
         let start = start(options.take("startingOffsets"), &strategy)?;
@@ -145,7 +146,6 @@ impl Options {
         }
         let client_id = format!("baton-{}-{}", context.job, context.name);
         let properties = properties::read(options.take_prefixed("kafka."), &client_id, &mut notices)?;
-        options.finish(&KNOWN)?;
         Ok(Self {
             strategy,
             start,
@@ -170,6 +170,15 @@ fn refuse_unsupported(options: &OptionMap) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Before anything is missed: what is missing may be what was misspelt.
+fn refuse_unknown(mut options: OptionMap) -> Result<()> {
+    drop(options.take_prefixed("kafka."));
+    for known in KNOWN {
+        drop(options.take(known));
+    }
+    Ok(options.finish(&KNOWN)?)
 }
 
 fn strategy(options: &mut OptionMap, notices: &mut Vec<String>) -> Result<Strategy> {

@@ -185,6 +185,8 @@ impl From<rocksdb::Error> for Failure {
             ErrorKind::Corruption | ErrorKind::InvalidArgument | ErrorKind::NotFound
         ) || has("No such file or directory")
             || has("does not exist")
+            // Said of a MANIFEST that CURRENT does not lead to; while an owner writes, whoever reads tries again first.
+            || has("switched to a new MANIFEST")
         {
             Kind::Damaged
         } else {

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::rocks::Found;
 use crate::codec::{CodecError, FORMAT, decode_slot};
+use crate::layout::OWNER;
 use crate::protocol::{Body, Fact, Log, Record, invariants};
 use crate::{Error, Result};
 
@@ -100,10 +101,20 @@ pub(crate) fn verify(
     follow_the_rules(&records).map_err(|(seq, reason)| damaged(seq, &reason))?;
     let tail = expected.saturating_sub(1);
     if let Some(acknowledged) = acknowledged.filter(|seq| *seq > tail || records.is_empty()) {
+        let way_out = match Log::replay(&records).next() {
+            Some(_) => format!(
+                "accept that what came after record {tail} runs again: rm {}",
+                path.join(OWNER).display()
+            ),
+            // To go on without a position would resolve the starting offsets again, and lose what came in between.
+            None => "give the job a new checkpoint and startingOffsets: no position is left in this one"
+                .to_owned(),
+        };
         return Err(Error::LostRecords {
             path: path.to_owned(),
             last: tail,
             acknowledged,
+            way_out,
         });
     }
     Ok(Contents { records, floor })

@@ -32,7 +32,6 @@ pub(super) async fn run(args: RunArgs) -> Result<u8> {
     let mut spec = wire::query(&job, location, ownership(&args, &job)?)?;
     spec.start_timeout = args.start_timeout;
     spec.claim_group = args.claim_group;
-    baton_engine::compile(&spec).map_err(|error| wire::of_compiling(&error, &job))?;
     let mut progress = args.progress.as_deref().map(Progress::open).transpose()?;
     for warning in &job.warnings {
         warn!("{warning}");
@@ -89,7 +88,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8> {
             ended(&outcome, owned);
             Ok(0)
         }
-        Err(error) => Err(wire::of_engine(&error)),
+        Err(error) => Err(wire::of_compiling(&error, &job)),
     }
 }
 

@@ -75,6 +75,37 @@ fn a_stop_inside_a_slow_batch_finishes_and_commits_it() {
 }
 
 #[test]
+fn a_batch_that_keeps_every_core_busy_hears_a_second_signal_too() {
+    let Some(lab) = Lab::open("busy") else { return };
+    let topic = lab.topic(3);
+    lab.kafka
+        .send_numbered(&topic, 3, 0, 2_000)
+        .expect("all were stored");
+    let mut job = lab.job(&topic);
+    let long = "repeat(CAST(value AS STRING), 60000)";
+    job.sql = format!("SELECT partition, length(reverse(reverse(reverse({long})))) AS length FROM messages");
+    job.sink = "noop".to_owned();
+    let mut process = lab.run(&job, &[]);
+    lab.status_when(&job, "batch 0 is planned", |status| {
+        status["lastPlannedBatch"] == 0
+    });
+    process.signal(Signal::TERM).expect("it runs");
+    process
+        .wait_for_line("once more to abandon", Duration::from_secs(3))
+        .expect("it hears the first");
+    let start = now();
+    process.signal(Signal::TERM).expect("it still runs");
+    let code = process.wait_exit(BOUND).expect("it ends");
+    assert_eq!(
+        (code, start.elapsed() < Duration::from_secs(5)),
+        (143, true),
+        "{}",
+        process.stderr()
+    );
+    assert_eq!(lab.status(&job)["state"], "interrupted");
+}
+
+#[test]
 fn a_second_signal_abandons_the_batch_and_the_next_start_runs_it_again() {
     let Some(lab) = Lab::open("second") else { return };
     let (job, mut process, pipe) = inside_a_batch(&lab, "stopTimeout = \"60 seconds\"");

@@ -11,7 +11,7 @@
 //!         └───────────────────────────────────── pause until the trigger ◄───────────────────────────────────┘
 //! ```
 //! `start` gets there, `run` is the loop, `plan` asks the sources, `attempt` runs a batch once, `execute` moves the rows, `recover` resumes from the
-//! log; `helm` hears who wants the query to end, `seat` keeps the sink, `publish` and `tell` report.
+//! log; `helm` hears who wants the query to end, `seat` keeps the sink, `threads` runs it, `publish` and `tell` report.
 
 mod attempt;
 mod execute;
@@ -24,5 +24,6 @@ mod run;
 mod seat;
 mod start;
 mod tell;
+mod threads;
 
 pub(crate) use start::run_query;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::threads::Threads;
 use crate::{Error, Result};
 
 /// How long an abandoned sink call is waited for before the lease is left to its end.
@@ -14,22 +15,24 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// The sink, and where it is when it is at work.
 ///
-/// Each call runs in a task: a sink (or a user's closure in one) that blocks its thread must not keep the loop from
-/// hearing a stop. The price is that an abandoned call may still be at work when the loop is gone; as long as it is, the
+/// Each call runs in a task, on [`Threads`] of its own: a sink (or a user's closure in one) that blocks its thread, or rows
+/// that take long to compute, must not keep the loop from hearing a stop. The price is that an abandoned call may still be at work when the loop is gone; as long as it is, the
 /// lease must not be given up, or two owners could publish at once. [`SinkSeat::vacated`] waits for that.
 pub(super) struct SinkSeat {
     /// Absent while a call is at work, and for good after one that was abandoned. Never contended: the mutex makes the
     /// seat `Sync`, which a sink need not be.
     sink: Mutex<Option<Box<dyn Sink>>>,
     pub(super) format: String,
+    threads: Threads,
     at_work: Option<(AbortHandle, CancellationToken)>,
 }
 
 impl SinkSeat {
-    pub(super) fn new(sink: Box<dyn Sink>, format: String) -> Self {
+    pub(super) fn new(sink: Box<dyn Sink>, format: String, threads: Threads) -> Self {
         Self {
             sink: Mutex::new(Some(sink)),
             format,
+            threads,
             at_work: None,
         }
     }
@@ -62,7 +65,7 @@ impl SinkSeat {
         let ended = CancellationToken::new();
         // Fires when the task's future is dropped, whether it was done, aborted or panicked.
         let guard = ended.clone().drop_guard();
-        let task = tokio::spawn(async move {
+        let task = self.threads.spawn(async move {
             let _guard = guard;
             let result = work(&mut sink).await;
             (sink, result)

@@ -21,6 +21,7 @@ use super::recover;
 use super::run::Runner;
 use super::seat::SinkSeat;
 use super::tell::{Identity, Narrator, Predecessor};
+use super::threads::Threads;
 use crate::event::{Events, QueryEvent};
 use crate::query::{Outcome, Shared};
 use crate::spec::{QuerySpec, compile_query, job_shape};
@@ -63,7 +64,19 @@ pub(crate) async fn run_query(
     events: Events,
     shared: Arc<Shared>,
 ) -> Result<Outcome> {
-    let mut candidacy = Candidacy::new(spec, deps, events, Arc::clone(&shared))?;
+    // Planning computes what is constant, which may take long: not on the loop's threads.
+    let planning = {
+        let shared = Arc::clone(&shared);
+        let planning = tokio::task::spawn_blocking(move || Candidacy::new(spec, deps, events, shared));
+        async {
+            planning
+                .await
+                .unwrap_or(Err(Error::Panicked { task: "planning" }))
+        }
+    };
+    let Some(mut candidacy) = unless_stopped(&shared, planning).await? else {
+        return Ok(Outcome::Stopped);
+    };
     let Some(ready) = unless_stopped(&shared, candidacy.prepare()).await? else {
         return Ok(Outcome::Stopped);
     };
@@ -127,7 +140,7 @@ impl Candidacy {
         let streams = std::thread::available_parallelism()
             .map_or(1, usize::from)
             .min(MOST_STREAMS);
-        let sink = SinkSeat::new(sink, sink_name);
+        let sink = SinkSeat::new(sink, sink_name, Threads::start(streams));
         Ok(Self {
             spec: settings,
             shape,

@@ -107,6 +107,11 @@ fn limits_of_zero_and_below_are_refused() {
 }
 
 #[test]
+fn a_misspelt_option_is_named_before_the_one_that_is_missing() {
+    refused([("subscrib", "t")], "did you mean `subscribe`");
+}
+
+#[test]
 fn unknown_late_and_batch_options_are_told_apart() {
     refused(
         [("subscribe", "t"), ("startingOfsets", "latest")],
