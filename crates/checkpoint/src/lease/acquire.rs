@@ -336,13 +336,14 @@ impl Seeker {
         let waited = self.now().saturating_sub(self.started);
         let (status, answered) = self.holders_status().await;
         let leaves = matches!(&status, Some(status) if status.state != State::Running);
-        if (leaves || status.is_none()) && waited < MOMENT {
+        // One that has just claimed it opens its socket next.
+        if (leaves || !answered) && waited < MOMENT {
             self.deps.clock.sleep(POLL).await;
             return Ok(());
         }
         let mut holder = describe(status.as_ref(), self.directory.lock_holder());
         if !answered && status.is_some() {
-            holder.push_str(", which does not answer");
+            holder.push_str(", which does not answer (--if-owned force ends it)");
         }
         Err(self.held(holder))
     }
