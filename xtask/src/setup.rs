@@ -158,8 +158,18 @@ fn has_libclang() -> bool {
             let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
             files
                 .map(|file| file.file_name())
-                .any(|name| name.to_string_lossy().starts_with("libclang"))
+                .any(|name| is_libclang(&name.to_string_lossy()))
         })
+}
+
+/// `libclang.so`, `libclang.so.1`, `libclang-14.so.1`; not `libclang-cpp.so.14`, which comes without it.
+fn is_libclang(name: &str) -> bool {
+    let version = |part: &str| part.starts_with(|first: char| first.is_ascii_digit());
+    name.strip_prefix("libclang").is_some_and(|rest| {
+        let (middle, end) = rest.split_once(".so").unwrap_or(("?", ""));
+        let middle_fits = middle.is_empty() || middle.strip_prefix('-').is_some_and(version);
+        middle_fits && (end.is_empty() || end.strip_prefix('.').is_some_and(version))
+    })
 }
 
 fn has_java() -> bool {
@@ -169,4 +179,30 @@ fn has_java() -> bool {
         .nth(1)
         .and_then(|version| version.split(['.', '-']).next()?.parse::<u32>().ok());
     version.is_some_and(|version| version >= 17)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_libclang;
+
+    #[test]
+    fn the_library_is_told_from_those_that_only_sound_like_it() {
+        for name in [
+            "libclang.so",
+            "libclang.so.1",
+            "libclang-14.so.1",
+            "libclang-14.0.6.so",
+        ] {
+            assert!(is_libclang(name), "{name}");
+        }
+        for name in [
+            "libclang-cpp.so.14",
+            "libclang-cpp.so",
+            "libclang.a",
+            "libclang",
+            "libclangAST.so",
+        ] {
+            assert!(!is_libclang(name), "{name}");
+        }
+    }
 }
