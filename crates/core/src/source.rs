@@ -155,5 +155,8 @@ pub trait Source: Send + Sync {
 
     /// Tells the outside (Kafka: the consumer group) that everything before `until` is done. The checkpoint, not the
     /// outside, is what the query goes on from; a failure is worth a warning, not a failed batch.
+    ///
+    /// # Errors
+    /// Of kind `Held`, if another checkpoint has claimed the name since: that ends the query.
     async fn publish(&self, claimant: &Claimant, until: &PartitionOffsets) -> Result<(), Fault>;
 }

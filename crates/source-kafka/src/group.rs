@@ -125,7 +125,17 @@ pub(crate) fn publish(
     if let Verdict::Other(mark) = judge(&held, claimant) {
         return Err(held_by(group, &mark));
     }
-    patiently(control, group, given_up, || commit(control, until, claimant))
+    patiently(control, group, given_up, || commit(control, until, claimant))?;
+    if held.marks.len() == until.len() {
+        return Ok(());
+    }
+    // The first mark. Of two that came in the same instant the last one stays, and the other sees it here or at its
+    // next batch.
+    let held = patiently(control, group, given_up, || committed(control, &partitions))?;
+    match judge(&held, claimant) {
+        Verdict::Other(mark) => Err(held_by(group, &mark)),
+        _ => Ok(()),
+    }
 }
 
 fn held_by(group: &str, mark: &Mark) -> Error {

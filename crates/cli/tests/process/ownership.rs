@@ -202,6 +202,34 @@ fn one_group_belongs_to_one_checkpoint_until_it_is_claimed() {
 }
 
 #[test]
+fn a_job_whose_group_is_moved_ends_after_its_batch() {
+    let Some(lab) = Lab::open("moved-group") else {
+        return;
+    };
+    let topic = lab.topic(1);
+    lab.kafka
+        .send_numbered(&topic, 1, 0, 10)
+        .expect("all were stored");
+    let first = lab.job(&topic).option("kafka.group.id", &quoted(&topic));
+    let mut owner = lab.run(&first, &[]);
+    lab.caught_up(&first, &each(1, 10));
+    let mut second = first.clone();
+    second.checkpoint = lab.path().join("another-checkpoint");
+    second.sink = "noop".to_owned();
+    let mut claimant = lab.run(&second, &["--claim-group"]);
+    lab.caught_up(&second, &each(1, 10));
+    lab.kafka
+        .send_numbered(&topic, 1, 10, 10)
+        .expect("all were stored");
+    let code = owner.wait_exit(BOUND).expect("it learns of it");
+    let why = owner.stderr();
+    assert_eq!(code, 3, "{why}");
+    assert!(why.contains("E0206") && why.contains("kafka.group.id"), "{why}");
+    lab.caught_up(&second, &each(1, 20));
+    assert!(claimant.is_running().expect("its state can be read"));
+}
+
+#[test]
 fn no_lock_is_left_over_by_a_kill_and_none_is_opened_by_deleting_files() {
     let Some(lab) = Lab::open("locks") else { return };
     let topic = lab.topic(1);

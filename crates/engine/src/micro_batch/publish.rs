@@ -1,9 +1,9 @@
 //! Telling the sources' outside where the query is.
 
-use baton_core::{Claimant, Clock, Position};
+use baton_core::{Claimant, Clock, ErrorKind, Position};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::plan::SourceSeat;
@@ -19,20 +19,30 @@ const FAREWELL: Duration = Duration::from_millis(250);
 /// outside is for tools that look at it, the checkpoint for going on.
 pub(super) struct Publisher {
     position: watch::Sender<Option<Position>>,
+    /// Another checkpoint has taken a source's outside name.
+    lost: oneshot::Receiver<Error>,
     task: JoinHandle<()>,
 }
 
 impl Publisher {
     pub(super) fn start(sources: Vec<SourceSeat>, claimant: Claimant, events: Events) -> Self {
         let (position, news) = watch::channel(None);
-        Self {
-            position,
-            task: tokio::spawn(publish_all(sources, claimant, events, news)),
-        }
+        let (loss, lost) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            if let Some(error) = publish_all(sources, claimant, events, news).await {
+                drop(loss.send(error));
+            }
+        });
+        Self { position, lost, task }
     }
 
     pub(super) fn publish(&self, position: Position) {
         self.position.send_replace(Some(position));
+    }
+
+    /// Whether another checkpoint has taken a source's outside name since: two jobs would go on reading the same.
+    pub(super) fn lost(&mut self) -> Option<Error> {
+        self.lost.try_recv().ok()
     }
 
     /// Publishes what is left, for a moment at most, and ends.
@@ -46,12 +56,13 @@ impl Publisher {
     }
 }
 
+/// Until the sender is gone, or an outside name is another checkpoint's.
 async fn publish_all(
     sources: Vec<SourceSeat>,
     claimant: Claimant,
     events: Events,
     mut news: watch::Receiver<Option<Position>>,
-) {
+) -> Option<Error> {
     // One event per outage and source; the next success ends it.
     let mut failing = vec![false; sources.len()];
     // Once the sender is gone, `changed` still reports a last value that has not been seen.
@@ -65,6 +76,9 @@ async fn publish_all(
             };
             match seat.source.publish(&claimant, until).await {
                 Ok(()) => *failing = false,
+                Err(fault) if fault.kind() == ErrorKind::Held => {
+                    return Some(Error::source_failed(&seat.name, fault));
+                }
                 Err(_) if *failing => {}
                 Err(fault) => {
                     *failing = true;
@@ -79,4 +93,5 @@ async fn publish_all(
             }
         }
     }
+    None
 }

@@ -131,6 +131,9 @@ impl Runner {
         });
         loop {
             self.helm.look().await;
+            if let Some(error) = self.publisher.lost() {
+                return Err(error);
+            }
             if ready.is_none() && self.helm.is_leaving() {
                 return Ok(Ending::Clean { done: false });
             }
