@@ -4,6 +4,8 @@ use baton_core::{BatchId, ErrorKind};
 use std::io;
 use std::path::PathBuf;
 
+use crate::RepairError;
+
 /// Why a checkpoint cannot be had, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -263,6 +265,9 @@ pub enum Error {
         /// Where the batch before ended.
         expected: i64,
     },
+    /// A repair is refused.
+    #[error(transparent)]
+    Repair(#[from] RepairError),
 }
 
 /// This crate's result.
@@ -294,6 +299,7 @@ impl Error {
             | Self::Halt { .. } => ErrorKind::Corrupt,
             Self::Invariant { .. } | Self::Misuse { .. } => ErrorKind::Internal,
             Self::Store { .. } | Self::StopTimeout { .. } => ErrorKind::Unavailable,
+            Self::Repair(refused) => refused.kind(),
         }
     }
 
@@ -326,6 +332,7 @@ impl Error {
             Self::Store { .. } => "E0123",
             Self::StopTimeout { .. } => "E0124",
             Self::Discontinuous { .. } => "E0125",
+            Self::Repair(refused) => refused.code(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod location;
 mod ownership;
 pub mod protocol;
 mod recovery;
+mod repair;
 mod shape;
 mod stamp;
 #[cfg(feature = "rocksdb")]
@@ -29,6 +30,9 @@ pub use ownership::{
     AcquireEvent, AcquireOptions, Candidate, Deps, IfOwned, OnDrainTimeout, OwnerInfo, Report, Request,
 };
 pub use recovery::{HandedOverBy, PlanDraft, Planned, PositionReason, Recovery, Resume};
+pub use repair::RepairError;
+#[cfg(any(test, feature = "rocksdb"))]
+pub use repair::{Move, Offsets, RewindTo};
 pub use shape::{Comparison, JobShape};
 #[cfg(feature = "rocksdb")]
 pub use status::{Standby, State, Status};
