@@ -76,7 +76,7 @@ async fn publish_all(
             };
             match seat.source.publish(&claimant, until).await {
                 Ok(()) => *failing = false,
-                Err(fault) if fault.kind() == ErrorKind::Held => {
+                Err(fault) if fault.kind == ErrorKind::Held => {
                     return Some(Error::source_failed(&seat.name, fault));
                 }
                 Err(_) if *failing => {}
