@@ -31,6 +31,8 @@ pub use ownership::{
 };
 pub use recovery::{HandedOverBy, PlanDraft, Planned, PositionReason, Recovery, Resume};
 pub use repair::RepairError;
+#[cfg(feature = "rocksdb")]
+pub use repair::{Check, Damage, Fork, Overlap, Rewind, Verified, fork, rewind, verify};
 #[cfg(any(test, feature = "rocksdb"))]
 pub use repair::{Move, Offsets, RewindTo};
 pub use shape::{Comparison, JobShape};

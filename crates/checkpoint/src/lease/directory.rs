@@ -33,6 +33,11 @@ pub(crate) enum Content {
 }
 
 impl Directory {
+    /// Opens the directory for a look; `None` if there is none.
+    pub(crate) fn find(path: &Path) -> Result<Option<Self>> {
+        Self::open(path)
+    }
+
     /// Opens the directory; `None` if there is none.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

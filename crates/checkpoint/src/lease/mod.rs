@@ -13,10 +13,12 @@ mod shared;
 mod wire;
 
 pub use acquire::acquire;
-pub(crate) use directory::Directory;
+pub(crate) use directory::{Directory, trouble};
 pub use inspect::{StopOutcome, inspect, stop};
+pub(crate) use marker::{Marker, read_hint};
 pub use office::Lease;
 pub use read::{Show, preview, show};
+pub(crate) use read::{found, look};
 
 #[cfg(test)]
 mod tests;

@@ -45,7 +45,8 @@ pub(crate) async fn look(directory: &Arc<Directory>) -> Result<Option<Look>> {
     }
 }
 
-async fn found(directory: &Arc<Directory>) -> Result<Found, Failure> {
+/// The bytes of its log, as they are.
+pub(crate) async fn found(directory: &Arc<Directory>) -> Result<Found, Failure> {
     let log = directory.path().join(LOG);
     let reading = tokio::task::spawn_blocking(move || Rocks::read(&log)?.found());
     reading

@@ -6,4 +6,4 @@ mod verify;
 
 pub(crate) use keeper::{Append, Keeper};
 pub(crate) use rocks::{Failure, Found, Rocks};
-pub(crate) use verify::{Contents, verify};
+pub(crate) use verify::{Contents, follow_the_rules, verify};

@@ -80,22 +80,24 @@ pub(crate) fn verify(
             CodecError::Damaged(reason) => damaged(seq, &reason),
         })?;
         if seq >= floor {
-            expected = seq + 1;
+            expected = seq.saturating_add(1);
         }
         records.extend(slot);
     }
     if let Some(last) = last.filter(|last| expected <= *last) {
         return Err(damaged(expected.min(last), "it is missing"));
     }
-    if last.is_none_or(|last| last + 1 != expected) && !records.is_empty() {
+    if last.is_none_or(|last| last.saturating_add(1) != expected) && !records.is_empty() {
         return Err(damaged(
             expected.saturating_sub(1),
             "it stands behind the log's end",
         ));
     }
-    if let Some(first) = records.first()
-        && !(first.epoch == Epoch(1) && matches!(first.body, Body::Fence { .. }))
-    {
+    let begins = records
+        .first()
+        .is_some_and(|first| first.epoch == Epoch(1) && matches!(first.body, Body::Fence { .. }));
+    let is_empty = records.is_empty() && floor == 0 && last.is_none();
+    if !begins && !is_empty {
         return Err(damaged(0, "it is missing"));
     }
     follow_the_rules(&records).map_err(|(seq, reason)| damaged(seq, &reason))?;
@@ -120,16 +122,19 @@ pub(crate) fn verify(
     Ok(Contents { records, floor })
 }
 
-fn follow_the_rules(records: &[Record]) -> Result<(), (u64, String)> {
+/// The first record that breaks a rule of the log, and which.
+pub(crate) fn follow_the_rules(records: &[Record]) -> Result<(), (u64, String)> {
     let facts: Vec<Fact> = records
         .iter()
         .cloned()
         .map(|record| Fact::Appended(Arc::new(record)))
         .collect();
-    let Err(violation) = invariants::check_log(&facts) else {
+    if invariants::check_log(&facts).is_ok() {
         return Ok(());
-    };
-    let first = (1..=facts.len()).find(|end| invariants::check_log(&facts[..*end]).is_err());
-    let seq = first.map_or(0, |end| records[end - 1].seq);
-    Err((seq, format!("it breaks {violation}")))
+    }
+    // The first record with which a rule is broken, and the rule that it breaks.
+    let first = (1..=facts.len()).find_map(|end| Some((end, invariants::check_log(&facts[..end]).err()?)));
+    first.map_or(Ok(()), |(end, violation)| {
+        Err((records[end - 1].seq, format!("it breaks {violation}")))
+    })
 }

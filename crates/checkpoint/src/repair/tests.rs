@@ -1,0 +1,4 @@
+mod damage;
+mod fork;
+mod rewind;
+mod support;
