@@ -112,6 +112,14 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// A checkpoint of ours where another program's directory is wanted.
+    #[error(
+        "`{path}` is a checkpoint of baton run, which guards it by itself; give baton exec the directory that its command works on"
+    )]
+    NotGuarded {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The job is not the one that the checkpoint knows.
     #[error(
         "the job does not fit checkpoint `{path}`: {difference}; pass --accept-changes to go on, or give it a checkpoint of its own"
@@ -288,6 +296,7 @@ impl Error {
             | Self::Option { .. }
             | Self::NotACheckpoint { .. }
             | Self::SparkCheckpoint { .. }
+            | Self::NotGuarded { .. }
             | Self::Incompatible { .. }
             | Self::NewerFormat { .. }
             | Self::Filesystem { .. } => ErrorKind::Invalid,
@@ -317,6 +326,7 @@ impl Error {
             Self::Option { .. } => "E0108",
             Self::NotACheckpoint { .. } => "E0109",
             Self::SparkCheckpoint { .. } => "E0110",
+            Self::NotGuarded { .. } => "E0160",
             Self::Incompatible { .. } => "E0111",
             Self::NewerFormat { .. } => "E0112",
             Self::Filesystem { .. } => "E0113",

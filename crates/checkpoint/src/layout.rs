@@ -12,6 +12,10 @@ pub(crate) const OWNER: &str = "owner.json";
 /// Where the owner can be spoken to.
 pub(crate) const SOCKET: &str = "owner.sock";
 
+/// Where the files above are when the directory belongs to another program, which a guard runs: out of that program's
+/// way, and moved with the directory.
+pub(crate) const GUARD: &str = ".baton";
+
 /// Entries that do not make a directory anything else than empty.
 pub(crate) const IGNORED: [&str; 3] = ["lost+found", "baton.json.tmp", "owner.json.tmp"];
 

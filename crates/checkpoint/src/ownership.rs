@@ -120,6 +120,9 @@ pub struct AcquireOptions {
     pub accept_changes: bool,
     /// How many committed batches the log keeps (`minBatchesToRetain`).
     pub min_batches_to_retain: u64,
+    /// The directory belongs to another program, which runs while it is owned: it may hold anything, and what this crate
+    /// keeps there stays out of that program's way. Give the checkpoint up by [`crate::Lease::surrender`].
+    pub guard: bool,
 }
 
 impl Default for AcquireOptions {
@@ -131,12 +134,13 @@ impl Default for AcquireOptions {
             on_drain_timeout: OnDrainTimeout::GiveUp,
             accept_changes: false,
             min_batches_to_retain: 100,
+            guard: false,
         }
     }
 }
 
 /// A process that owns, owned or wants a checkpoint, as it describes itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerInfo {
     /// Names its start.

@@ -3,6 +3,7 @@
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -105,6 +106,21 @@ pub(crate) enum Command {
         after_help = "Examples:\n  baton checkpoint show /var/lib/baton/char-count\n  baton checkpoint show job.toml --output json"
     )]
     Checkpoint(CheckpointCommand),
+    /// Own a checkpoint while a command runs
+    ///
+    /// For any program that must run once at a time, such as an existing Spark job: the checkpoint is the directory that it
+    /// works on. What baton keeps there is in .baton, which Spark ignores. The command gets BATON_EPOCH and
+    /// BATON_CHECKPOINT. It runs in a process group of its own, without input from a terminal; signals are passed on to it.
+    /// On a take-over, baton stop, or loss of the checkpoint it gets SIGTERM, and SIGKILL after --stop-timeout. Nothing
+    /// that it started outlives the guard.
+    ///
+    /// The exit code is the command's own, 128 + n if signal n ended it; 127 if it is not found, 126 if it cannot be
+    /// started; 3 if the checkpoint is owned by another, 4 if it was lost while the command ran.
+    #[command(
+        after_help = "Examples:\n  baton exec --checkpoint /tmp/checkpoints/wordcount --if-owned wait -- python job1.py\n  \
+                      baton exec --checkpoint /var/lib/nightly --name nightly --version v2 --if-owned takeover -- ./nightly.sh --all"
+    )]
+    Exec(ExecArgs),
     /// Run an embedded Kafka broker for a first try
     ///
     /// It listens on a random port of this machine, keeps only the newest 5 MB a partition, and is gone at its end. Prints
@@ -141,9 +157,10 @@ pub(crate) enum CheckpointCommand {
 }
 
 /// What to do when somebody else owns the checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IfOwnedArg {
     /// End at once with exit code 3
+    #[default]
     Fail,
     /// Stand by, and start when the owner releases or dies
     Wait,
@@ -194,6 +211,9 @@ pub(crate) struct RunArgs {
     /// Append one line of JSON for each batch to a file
     #[arg(long, value_name = "FILE")]
     pub(crate) progress: Option<PathBuf>,
+    /// Serve /healthz, /readyz and /metrics: 127.0.0.1:9090, or :9090 for every address of this machine
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -252,6 +272,37 @@ pub(crate) struct ShowArgs {
     /// Form of the result
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub(crate) output: OutputForm,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The directory that the command works on; it is made if there is none
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) checkpoint: String,
+    /// When somebody else owns the checkpoint
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    pub(crate) if_owned: IfOwnedArg,
+    /// The name that status shows [default: the checkpoint's last component]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Free text; one version does not take over from the same [default: a short hash of the command]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) version: Option<String>,
+    /// How long to stand by [default: for ever]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) wait_timeout: Option<Duration>,
+    /// How long an owner that was asked may take to stop its command
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub(crate) drain_timeout: Duration,
+    /// What to do when it takes longer
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    pub(crate) on_drain_timeout: OnDrainTimeoutArg,
+    /// How long the command may take to end after SIGTERM before it is killed
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "20s")]
+    pub(crate) stop_timeout: Duration,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod broker;
+mod exec;
 mod produce;
 mod run;
 mod show;
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli) -> Result<u8> {
         Command::Status(args) => block_on(status::run(args)),
         Command::Stop(args) => block_on(stop::run(args)),
         Command::Checkpoint(CheckpointCommand::Show(args)) => block_on(show::run(args)),
+        Command::Exec(args) => block_on(exec::run(args)),
         Command::Broker(args) => block_on(broker::run(args)),
         Command::Produce(args) => block_on(produce::run(args)),
         Command::Completions { shell } => {

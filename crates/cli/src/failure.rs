@@ -15,6 +15,8 @@ pub(crate) struct Failure {
     /// Names the page under `docs/errors/`.
     pub(crate) code: &'static str,
     text: String,
+    /// Where the kind does not decide.
+    exit_code: Option<u8>,
 }
 
 impl Failure {
@@ -23,7 +25,19 @@ impl Failure {
             kind,
             code,
             text: text.into(),
+            exit_code: None,
         }
+    }
+
+    /// The same with an exit code of its own.
+    pub(crate) const fn exits(mut self, code: u8) -> Self {
+        self.exit_code = Some(code);
+        self
+    }
+
+    /// The process's exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit_code.unwrap_or_else(|| self.kind.exit_code())
     }
 
     pub(crate) fn invalid(code: &'static str, text: impl Into<String>) -> Self {

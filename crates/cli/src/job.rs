@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Result};
 pub(crate) use conf::Conf;
-pub(crate) use read::missing_checkpoint;
+pub(crate) use read::{fingerprint, missing_checkpoint};
 pub(crate) use tree::Place;
 
 /// More than any job file needs; keeps a mistaken path to a large file from filling memory.

@@ -1,9 +1,11 @@
 //! The `baton` binary: from what was typed to an exit code.
 
 mod args;
+mod child;
 mod commands;
 mod env;
 mod failure;
+mod health;
 mod job;
 mod render;
 mod report;
@@ -19,6 +21,9 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    if let Some(code) = child::role() {
+        return code;
+    }
     let cli = args::Cli::parse();
     let format = cli.talk.log_format;
     talk::install(cli.talk);
@@ -26,7 +31,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             talk::failed(&failure, format);
-            ExitCode::from(failure.kind.exit_code())
+            ExitCode::from(failure.exit_code())
         }
     }
 }

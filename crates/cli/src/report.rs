@@ -19,6 +19,7 @@ pub(crate) fn event(event: &QueryEvent) {
             epoch,
             run,
             last_committed,
+            ..
         } => {
             let last = last_committed.map_or_else(
                 || "no batch yet".to_owned(),
@@ -97,7 +98,8 @@ pub(crate) fn event(event: &QueryEvent) {
     }
 }
 
-fn acquire(step: &AcquireEvent) {
+/// Says what happens on the way to a checkpoint.
+pub(crate) fn acquire(step: &AcquireEvent) {
     match step {
         AcquireEvent::Difference { notes, refusals } => {
             for difference in notes.iter().chain(refusals) {

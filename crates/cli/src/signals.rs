@@ -69,7 +69,7 @@ impl Signals {
 }
 
 /// Whether the process was started with a signal ignored; where the system does not say, it was not.
-fn is_ignored(number: u32) -> bool {
+pub(crate) fn is_ignored(number: u32) -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, number))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-use super::directory::{Directory, host, is_alive};
+use super::directory::{Directory, Tenant, host, is_alive};
 use super::marker::{Marker, read_hint};
 use super::office::Lease;
 use super::read::look;
@@ -100,6 +100,10 @@ impl Seeker {
         deps: &Deps,
         events: mpsc::Sender<AcquireEvent>,
     ) -> Result<Self> {
+        let tenant = if options.guard { Tenant::Guard } else { Tenant::Job };
+        let directory = Directory::create(location.path(), tenant)?;
+        // Somebody else's directory is refused whoever has its lock.
+        directory.content()?;
         let me = OwnerInfo {
             id: candidate.owner,
             host: host(),
@@ -109,7 +113,7 @@ impl Seeker {
             since: deps.clock.now(),
         };
         Ok(Self {
-            directory: Arc::new(Directory::create(location.path())?),
+            directory: Arc::new(directory),
             me,
             deps: deps.clone(),
             mode: options.if_owned,
@@ -142,12 +146,13 @@ impl Seeker {
     async fn claim(&mut self) -> Result<Option<Lease>> {
         if !self.directory.is_in_place() {
             // Removed or replaced while we waited: that lock is worth nothing.
-            self.directory = Arc::new(Directory::create(self.directory.path())?);
+            self.directory = Arc::new(Directory::create(self.directory.path(), self.directory.tenant())?);
             return Ok(None);
         }
         let (marker, fresh) = match Marker::read(&self.directory)? {
             Some(marker) => (marker, marker.creating),
             None => {
+                self.directory.make_home()?;
                 let marker = Marker::new(baton_core::CheckpointId(self.deps.rng.uuid()));
                 marker.write(&self.directory)?;
                 (marker, true)
@@ -168,9 +173,9 @@ impl Seeker {
             return self.hold_back(successor, hint.as_ref()).await.map(|()| None);
         }
         let opened = Keeper::open(Arc::clone(&self.directory), fresh.then_some(id)).await;
-        let (keeper, found) = opened.map_err(|failure| failure.about(self.directory.path()))?;
+        let (keeper, found) = opened.map_err(|failure| failure.about(&self.directory.home()))?;
         let acknowledged = hint.as_ref().and_then(|hint| hint.seq);
-        let contents = verify(self.directory.path(), id, found, acknowledged)?;
+        let contents = verify(&self.directory.home(), id, found, acknowledged)?;
         let log = contents.log();
         if let Some(old) = log.shape() {
             self.compare(old)?;
@@ -284,7 +289,7 @@ impl Seeker {
     /// Waits until it is worth trying the lock again.
     async fn wait(&mut self) -> Result<()> {
         if !self.directory.is_in_place() {
-            self.directory = Arc::new(Directory::create(self.directory.path())?);
+            self.directory = Arc::new(Directory::create(self.directory.path(), self.directory.tenant())?);
             self.peer = None;
             return Ok(());
         }

@@ -8,21 +8,31 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::filesystem;
-use crate::layout::{IGNORED, LOG, MARKER, OWNER, SOCKET};
+use super::{filesystem, holder};
+use crate::layout::{GUARD, IGNORED, LOG, MARKER, OWNER, SOCKET};
 use crate::{Error, Result};
 
 /// A checkpoint's directory, open.
 ///
 /// The lock is a `flock` on this very descriptor: it survives any file in the directory being deleted or copied, the
-/// kernel drops it with the process, and a child cannot inherit it (`O_CLOEXEC`). It belongs to the directory's inode,
-/// which is why everything that matters first looks whether the path still leads there.
+/// kernel drops it with the process, and a child inherits it only where that is wanted (`O_CLOEXEC`). It belongs to the
+/// directory's inode, which is why everything that matters first looks whether the path still leads there.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
     fd: OwnedFd,
     inode: (u64, u64),
     locked: AtomicBool,
+    tenant: Tenant,
+}
+
+/// Whose directory it is. The lock is on the directory in either case, so that one keeps the other out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tenant {
+    /// A job of ours: our files fill it.
+    Job,
+    /// Another program's, which a guard runs: our files are in a hidden directory in it.
+    Guard,
 }
 
 /// What a directory holds.
@@ -33,13 +43,18 @@ pub(crate) enum Content {
 }
 
 impl Directory {
-    /// Opens the directory for a look; `None` if there is none.
+    /// Opens the directory for a look, whoever uses it; `None` if there is none.
     pub(crate) fn find(path: &Path) -> Result<Option<Self>> {
-        Self::open(path)
+        Ok(Self::open(path, Tenant::Job)?.map(|mut directory| {
+            if !directory.exists(MARKER) && directory.exists(GUARD) {
+                directory.tenant = Tenant::Guard;
+            }
+            directory
+        }))
     }
 
     /// Opens the directory; `None` if there is none.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
+    pub(crate) fn open(path: &Path, tenant: Tenant) -> Result<Option<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(fd) => fd,
@@ -53,14 +68,15 @@ impl Directory {
             fd,
             inode: (stat.st_dev, stat.st_ino),
             locked: AtomicBool::new(false),
+            tenant,
         }))
     }
 
     /// Opens the directory for owning it, and creates it with its parents if there is none.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    pub(crate) fn create(path: &Path, tenant: Tenant) -> Result<Self> {
         // A second look: somebody may remove what we have just made.
         for _ in 0..3 {
-            if let Some(directory) = Self::open(path)? {
+            if let Some(directory) = Self::open(path, tenant)? {
                 filesystem::check(path, &directory.fd)?;
                 directory.check_writable()?;
                 return Ok(directory);
@@ -84,10 +100,60 @@ impl Directory {
         &self.path
     }
 
-    /// A file of the directory, by a path that is short however long the directory's is, and that still leads here when
-    /// the directory has been moved.
+    pub(crate) const fn tenant(&self) -> Tenant {
+        self.tenant
+    }
+
+    /// Where our files are.
+    pub(crate) fn home(&self) -> PathBuf {
+        match self.tenant {
+            Tenant::Job => self.path.clone(),
+            Tenant::Guard => self.path.join(GUARD),
+        }
+    }
+
+    /// Makes the place for our files, durably.
+    pub(crate) fn make_home(&self) -> Result<()> {
+        if self.tenant == Tenant::Job || self.exists(GUARD) {
+            return Ok(());
+        }
+        let made = rustix::fs::mkdirat(&self.fd, GUARD, Mode::from_raw_mode(0o755))
+            .and_then(|()| rustix::fs::fsync(&self.fd));
+        made.map_err(|errno| {
+            trouble(
+                &self.path.join(GUARD),
+                "create the guard's directory",
+                errno.into(),
+            )
+        })
+    }
+
+    /// One of our files, by a path that is short however long the directory's is, and that still leads here when the
+    /// directory has been moved.
     pub(crate) fn short(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.fd.as_raw_fd()))
+        PathBuf::from(format!(
+            "/proc/self/fd/{}/{}",
+            self.fd.as_raw_fd(),
+            self.ours(name)
+        ))
+    }
+
+    /// One of our files, seen from the directory.
+    fn ours(&self, name: &str) -> String {
+        match self.tenant {
+            Tenant::Job => name.to_owned(),
+            Tenant::Guard => format!("{GUARD}/{name}"),
+        }
+    }
+
+    fn exists(&self, entry: &str) -> bool {
+        rustix::fs::statat(&self.fd, entry, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// A copy of the descriptor that children inherit, and with it the lock: it is one lock, held until the last copy is
+    /// closed or until [`Directory::unlock`].
+    pub(crate) fn inheritable(&self) -> io::Result<OwnedFd> {
+        Ok(rustix::io::dup(&self.fd)?)
     }
 
     /// Tries to get the lock. Never waits.
@@ -122,6 +188,32 @@ impl Directory {
 
     /// What is in it.
     pub(crate) fn content(&self) -> Result<Content> {
+        match self.tenant {
+            Tenant::Job => self.content_of_job(),
+            Tenant::Guard => self.content_of_guard(),
+        }
+    }
+
+    /// Whatever another program keeps here is its own business.
+    fn content_of_guard(&self) -> Result<Content> {
+        if self.exists(MARKER) {
+            return Err(Error::NotGuarded {
+                path: self.path.clone(),
+            });
+        }
+        if self.exists(&self.ours(MARKER)) {
+            return Ok(Content::Checkpoint);
+        }
+        if self.exists(&self.ours(&format!("{LOG}/CURRENT"))) {
+            return Err(Error::DamagedMarker {
+                path: self.home(),
+                reason: "missing".to_owned(),
+            });
+        }
+        Ok(Content::Nothing)
+    }
+
+    fn content_of_job(&self) -> Result<Content> {
         let trouble = |error: io::Error| trouble(&self.path, "list checkpoint", error);
         let mut names = Vec::new();
         for entry in fs::read_dir(self.short("."))
@@ -156,7 +248,7 @@ impl Directory {
     /// Reads a file; `None` if there is none.
     pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+        match rustix::fs::openat(&self.fd, self.ours(name), flags, Mode::empty()) {
             Ok(fd) => {
                 let mut bytes = Vec::new();
                 io::Read::read_to_end(&mut File::from(fd), &mut bytes)?;
@@ -169,6 +261,7 @@ impl Directory {
 
     /// Replaces a file in one go; `durable` outlives a power loss.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8], durable: bool) -> io::Result<()> {
+        let name = self.ours(name);
         let temporary = format!("{name}.tmp");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, &temporary, flags, Mode::from_raw_mode(0o644))?;
@@ -177,36 +270,28 @@ impl Directory {
         if durable {
             file.sync_all()?;
         }
-        rustix::fs::renameat(&self.fd, &temporary, &self.fd, name)?;
+        rustix::fs::renameat(&self.fd, &temporary, &self.fd, &name)?;
         if durable {
-            rustix::fs::fsync(&self.fd)?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let home = rustix::fs::openat(&self.fd, self.ours("."), flags, Mode::empty())?;
+            rustix::fs::fsync(&home)?;
         }
         Ok(())
     }
 
     /// Removes a file, if it is there.
     pub(crate) fn remove(&self, name: &str) {
-        if let Err(errno) = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())
+        if let Err(errno) = rustix::fs::unlinkat(&self.fd, self.ours(name), AtFlags::empty())
             && errno != Errno::NOENT
         {
             tracing::debug!(%errno, name, "a hint could not be removed");
         }
     }
 
-    /// The process that has the lock, as the kernel tells everybody; `None` when nobody has it or the process lives in a
-    /// namespace that we do not see. Takes nothing and disturbs nobody.
+    /// The process that has the lock; `None` when nobody has it or the process lives in a namespace that we do not see.
+    /// Takes nothing and disturbs nobody.
     pub(crate) fn lock_holder(&self) -> Option<u32> {
-        let locks = fs::read_to_string("/proc/locks").ok()?;
-        let (device, inode) = self.inode;
-        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        let file = format!("{major:02x}:{minor:02x}:{inode}");
-        locks.lines().find_map(|line| {
-            // `1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF`; who waits has `->` in front and is not meant.
-            let mut words = line.split_whitespace().skip(1);
-            let is_flock = words.next() == Some("FLOCK");
-            let (pid, on) = (words.nth(2)?, words.next()?);
-            (is_flock && on == file).then(|| pid.parse().ok())?
-        })
+        holder::of(self.inode)
     }
 }
 

@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// It changes nothing.
 pub async fn inspect(location: &Location, deps: &Deps) -> Result<Status> {
     let empty = Status::empty(location.to_string());
-    let Some(directory) = Directory::open(location.path())?.map(Arc::new) else {
+    let Some(directory) = Directory::find(location.path())?.map(Arc::new) else {
         return Ok(empty);
     };
     let call = Peer::call(&directory).await;
@@ -92,7 +92,7 @@ pub enum StopOutcome {
 /// # Cancel safety
 /// The owner may have been asked already; it ends all the same.
 pub async fn stop(location: &Location, now: bool, timeout: Duration, deps: &Deps) -> Result<StopOutcome> {
-    let Some(directory) = Directory::open(location.path())? else {
+    let Some(directory) = Directory::find(location.path())? else {
         return Ok(StopOutcome::NotRunning);
     };
     let start = deps.clock.elapsed();

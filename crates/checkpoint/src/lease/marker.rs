@@ -36,7 +36,7 @@ impl Marker {
         if directory.content()? == Content::Nothing {
             return Ok(None);
         }
-        let path = directory.path();
+        let path = &directory.home();
         let damaged = |reason: String| Error::DamagedMarker {
             path: path.to_owned(),
             reason,

@@ -4,6 +4,7 @@ mod acquire;
 mod directory;
 mod filesystem;
 mod force;
+mod holder;
 mod inspect;
 mod marker;
 mod office;

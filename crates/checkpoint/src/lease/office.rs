@@ -2,6 +2,8 @@
 
 use baton_core::{CheckpointId, CommitPermit, Epoch, Marker, OwnerId, Position, Receipt, WriteId};
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -109,6 +111,10 @@ impl Lease {
     pub fn resume(&mut self, marker: Marker) -> Result<Resume> {
         let mut resume = None;
         let actions = self.shared.step(Event::MarkerRead(marker));
+        if actions.iter().any(|action| matches!(action, Action::Halt { .. })) {
+            // An owner that was replaced meanwhile knows an old log: that explains everything.
+            self.confirm()?;
+        }
         for action in self.settle(actions)? {
             resume = Some(match action {
                 Action::Idle => Resume::Idle,
@@ -189,6 +195,44 @@ impl Lease {
             server.finish(&self.shared.deps.clock).await;
         }
         Ok(())
+    }
+
+    /// Looks whether the checkpoint is still ours, and leaves everything as it is: the lock stays until
+    /// [`Lease::confirm`] or [`Lease::surrender`] gives it up. For whoever has to end something first.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.shared.directory.is_in_place() && self.shared.look(|owner| owner.end().is_none())
+    }
+
+    /// Who wants the checkpoint at once. Only a guard is asked: a job gives it up by itself, between two batches.
+    #[must_use]
+    pub fn wanted_by(&self) -> Option<String> {
+        self.shared.wanted_by()
+    }
+
+    /// Ends a guard's ownership once what it ran has ended: gives the checkpoint up to whoever takes it by force, or finds
+    /// that it is lost already, or releases it to `successor`.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] in the first two cases; otherwise as [`Lease::release`].
+    ///
+    /// # Cancel safety
+    /// As [`Lease::release`].
+    pub async fn surrender(mut self, successor: Option<OwnerId>) -> Result<()> {
+        if let Some(by) = self.wanted_by() {
+            self.perform(Event::AbandonAsked(by)).await?;
+        }
+        self.confirm()?;
+        self.release(successor).await
+    }
+
+    /// A copy of the lock for a child to inherit: while one lives that has it the checkpoint stays locked, even if this
+    /// process is killed. Close it when the child has been started.
+    ///
+    /// # Errors
+    /// When no descriptor is left.
+    pub fn inheritable_lock(&self) -> io::Result<OwnedFd> {
+        self.shared.directory.inheritable()
     }
 
     /// Lets the next record that is written carry what the hand-over to this owner cost. Writes nothing by itself.
@@ -272,7 +316,7 @@ impl Lease {
                 .into_iter()
                 .collect()),
             Err(failure) => {
-                let error = failure.about(self.shared.directory.path());
+                let error = failure.about(&self.shared.directory.home());
                 drop(self.shared.step(Event::AppendFailed(error.to_string())));
                 Err(error)
             }

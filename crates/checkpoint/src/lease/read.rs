@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-use super::directory::Directory;
+use super::directory::{Directory, Tenant};
 use super::marker::{Marker, read_hint};
 use crate::codec::decode_slot;
 use crate::layout::{FORMAT_VERSION, LOG};
@@ -33,8 +33,8 @@ pub(crate) async fn look(directory: &Arc<Directory>) -> Result<Option<Look>> {
         let hint = read_hint(directory, marker.checkpoint_id);
         let acknowledged = hint.as_ref().and_then(|hint| hint.seq);
         let looked = match found(directory).await {
-            Ok(found) => verify(directory.path(), marker.checkpoint_id, found, acknowledged),
-            Err(failure) => Err(failure.about(directory.path())),
+            Ok(found) => verify(&directory.home(), marker.checkpoint_id, found, acknowledged),
+            Err(failure) => Err(failure.about(&directory.home())),
         };
         match looked {
             Ok(contents) => return Ok(Some(Look { marker, contents })),
@@ -47,7 +47,7 @@ pub(crate) async fn look(directory: &Arc<Directory>) -> Result<Option<Look>> {
 
 /// The bytes of its log, as they are.
 pub(crate) async fn found(directory: &Arc<Directory>) -> Result<Found, Failure> {
-    let log = directory.path().join(LOG);
+    let log = directory.home().join(LOG);
     let reading = tokio::task::spawn_blocking(move || Rocks::read(&log)?.found());
     reading
         .await
@@ -63,7 +63,7 @@ pub(crate) async fn found(directory: &Arc<Directory>) -> Result<Found, Failure> 
 /// # Cancel safety
 /// It changes nothing.
 pub async fn preview(location: &Location) -> Result<Option<Recovery>> {
-    let Some(directory) = Directory::open(location.path())?.map(Arc::new) else {
+    let Some(directory) = Directory::open(location.path(), Tenant::Job)?.map(Arc::new) else {
         return Ok(None);
     };
     Ok(look(&directory).await?.map(|look| {
@@ -104,7 +104,7 @@ pub async fn show(location: &Location) -> Result<Show> {
         records: Vec::new(),
         damage: None,
     };
-    let Some(directory) = Directory::open(location.path())?.map(Arc::new) else {
+    let Some(directory) = Directory::find(location.path())?.map(Arc::new) else {
         return Ok(shown);
     };
     let records = match look(&directory).await {
@@ -114,7 +114,7 @@ pub async fn show(location: &Location) -> Result<Show> {
             shown.damage = Some(error.to_string());
             let found = found(&directory)
                 .await
-                .map_err(|failure| failure.about(directory.path()))?;
+                .map_err(|failure| failure.about(&directory.home()))?;
             let slots = found.slots.into_iter().filter_map(|(key, value)| {
                 let seq = key.try_into().map(u64::from_be_bytes).ok()?;
                 decode_slot(seq, &value).ok()

@@ -8,6 +8,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::directory::Tenant;
 use super::shared::{Over, Shared};
 use super::wire::{Answer, Ask, Mouth, split};
 use crate::layout::SOCKET;
@@ -145,6 +146,10 @@ impl Caller {
             }
             Ask::Stop { now } => {
                 self.act(Event::StopAsked { now }).await;
+                Answer::Stopping
+            }
+            Ask::Abandon { by } if self.shared.directory.tenant() == Tenant::Guard => {
+                self.shared.is_wanted_by(by);
                 Answer::Stopping
             }
             Ask::Abandon { by } => {

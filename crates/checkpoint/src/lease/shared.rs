@@ -41,6 +41,7 @@ struct Said {
     lag_at: Option<Timestamp>,
     last_error: Option<String>,
     standbys: Vec<OwnerInfo>,
+    wanted_by: Option<String>,
 }
 
 impl Shared {
@@ -118,6 +119,16 @@ impl Shared {
             said.lag_at = Some(self.deps.clock.now());
         }
         said.last_error = report.last_error;
+    }
+
+    /// Somebody takes a guard's checkpoint by force. The lock must outlive what the guard runs, so it is only told.
+    pub(crate) fn is_wanted_by(&self, by: String) {
+        self.said().wanted_by = Some(by);
+        self.tell(Request::Stop { now: true });
+    }
+
+    pub(crate) fn wanted_by(&self) -> Option<String> {
+        self.said().wanted_by.clone()
     }
 
     pub(crate) fn stands_by(&self, candidate: OwnerInfo) {

@@ -170,7 +170,7 @@ impl Drop for Unlock {
 }
 
 fn open(directory: &Directory, create: Option<CheckpointId>) -> Result<(Rocks, Found), Failure> {
-    let log = directory.path().join(LOG);
+    let log = directory.home().join(LOG);
     let store = match create {
         None => Rocks::open(&log, false)?,
         Some(id) => {

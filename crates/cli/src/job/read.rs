@@ -488,7 +488,7 @@ fn ownership(top: &mut Table<'_>, conf: &Conf) -> Result<OwnershipSpec> {
 }
 
 /// FNV-1a over all parts: the same job has the same version on every machine and with every compiler.
-fn fingerprint<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn fingerprint<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {
         for byte in part.bytes().chain([0xff]) {
