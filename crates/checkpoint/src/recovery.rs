@@ -18,6 +18,8 @@ pub struct Recovery {
     pub next: Option<Position>,
     /// The last committed batch.
     pub last_committed: Option<BatchId>,
+    /// When that was, by its owner's wall clock.
+    pub last_commit_at: Option<Timestamp>,
     /// A batch that is planned and not committed: it is adopted or run again, with the same range.
     pub pending: Option<Planned>,
     /// The job that owned the checkpoint last.

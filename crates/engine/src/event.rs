@@ -1,7 +1,7 @@
 //! What a running query tells whoever started it.
 
 use baton_checkpoint::{AcquireEvent, HandOver};
-use baton_core::{BatchId, CheckpointId, Clock, Epoch, Gap, Position, RunId, SourceName};
+use baton_core::{BatchId, CheckpointId, Clock, Epoch, Gap, Position, RunId, SourceName, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -32,6 +32,8 @@ pub enum QueryEvent {
         run: RunId,
         /// The last batch committed before us.
         last_committed: Option<BatchId>,
+        /// When that was, by its owner's wall clock.
+        last_commit_at: Option<Timestamp>,
     },
     /// A fresh checkpoint: the first batch will start here.
     StartsAt(Position),

@@ -44,6 +44,7 @@ mod session;
 mod spec;
 pub mod sql;
 mod trigger;
+mod vitals;
 mod writer;
 
 pub use baton_checkpoint::{Deps, HandOver};
@@ -55,6 +56,7 @@ pub use reader::{DataFrame, DataStreamReader};
 pub use session::{Format, Reads, Session, SessionBuilder, Writes};
 pub use spec::{CompiledInfo, QuerySpec, compile, start};
 pub use trigger::{Overrun, POLL_DELAY, Trigger};
+pub use vitals::{Away, Observer, Vitals};
 pub use writer::DataStreamWriter;
 
 /// The checkpoint's types that stand in this crate's public signatures.

@@ -1,11 +1,13 @@
 //! The handle of a running query.
 
-use baton_core::RunId;
+use baton_core::{Clock, Position, RunId, SourceName};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::progress::{Recent, StreamingQueryProgress, StreamingQueryStatus};
+use crate::vitals::{Noted, Observer, Pulse, Vitals};
 use crate::{Error, Result};
 
 /// How a query ended, when it did not fail.
@@ -43,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) stop: CancellationToken,
     /// Asks for an end at once.
     pub(crate) abandon: CancellationToken,
+    pub(crate) pulse: Arc<Pulse>,
     facts: Mutex<Facts>,
     started: watch::Sender<bool>,
     end: watch::Sender<Option<Result<Outcome>>>,
@@ -53,10 +56,12 @@ struct Facts {
     id: Option<String>,
     status: StreamingQueryStatus,
     recent: Recent,
+    away: Option<Noted>,
+    lag: Option<Position>,
 }
 
 impl Shared {
-    pub(crate) fn new(name: String, run: RunId) -> Arc<Self> {
+    pub(crate) fn new(name: String, run: RunId, clock: Arc<dyn Clock>) -> Arc<Self> {
         let status = StreamingQueryStatus {
             message: "Initializing sources".to_owned(),
             is_data_available: false,
@@ -67,10 +72,13 @@ impl Shared {
             run,
             stop: CancellationToken::new(),
             abandon: CancellationToken::new(),
+            pulse: Arc::new(Pulse::new(clock)),
             facts: Mutex::new(Facts {
                 id: None,
                 status,
                 recent: Recent::default(),
+                away: None,
+                lag: None,
             }),
             started: watch::Sender::new(false),
             end: watch::Sender::new(None),
@@ -81,8 +89,9 @@ impl Shared {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what the query is doing, in Spark's words.
+    /// Says what the query is doing, in Spark's words. Saying it is a sign of life.
     pub(crate) fn say(&self, message: &str, is_data_available: bool, is_trigger_active: bool) {
+        self.pulse.beat();
         let mut facts = self.facts();
         facts.status.message.clear();
         facts.status.message.push_str(message);
@@ -97,6 +106,37 @@ impl Shared {
 
     pub(crate) fn progressed(&self, progress: Arc<StreamingQueryProgress>) {
         self.facts().recent.push(progress);
+    }
+
+    /// A source does not answer, since `since` on the monotonic clock.
+    pub(crate) fn is_away(&self, source: SourceName, since: Duration, error: String) {
+        self.pulse.beat();
+        self.facts().away = Some(Noted { source, since, error });
+    }
+
+    /// All sources answer.
+    pub(crate) fn is_back(&self) {
+        self.facts().away = None;
+    }
+
+    /// How far each partition is behind.
+    pub(crate) fn lags(&self, lag: Position) {
+        self.facts().lag = Some(lag);
+    }
+
+    pub(crate) fn vitals(&self) -> Vitals {
+        let end = self.end.borrow().clone();
+        let asked = self.stop.is_cancelled() || self.abandon.is_cancelled();
+        let facts = self.facts();
+        Vitals {
+            has_started: facts.id.is_some(),
+            is_stopping: asked && end.is_none(),
+            end,
+            doing: facts.status.message.clone(),
+            still: self.pulse.still(),
+            away: facts.away.clone().map(|away| away.by(self.pulse.now())),
+            lag: facts.lag.clone(),
+        }
     }
 
     pub(crate) fn has_ended(&self, end: Result<Outcome>) {
@@ -132,6 +172,12 @@ impl StreamingQuery {
             shared,
             _last_handle: Arc::new(guard),
         }
+    }
+
+    /// Looks at the query without holding it: dropping the last handle abandons the batch all the same.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        Observer::new(Arc::clone(&self.shared))
     }
 
     /// The query's name.

@@ -143,7 +143,8 @@ pub(crate) fn compile_query(spec: &QuerySpec) -> Result<Query> {
 /// told by [`StreamingQuery::started`] and [`StreamingQuery::await_termination`].
 #[must_use]
 pub fn start(spec: QuerySpec, deps: Deps, events: mpsc::Sender<QueryEvent>) -> StreamingQuery {
-    let shared = Shared::new(spec.name.clone(), RunId(deps.rng.uuid()));
+    let clock = std::sync::Arc::clone(&deps.clock);
+    let shared = Shared::new(spec.name.clone(), RunId(deps.rng.uuid()), clock);
     let query = StreamingQuery::new(std::sync::Arc::clone(&shared));
     let events = Events::new(events, std::sync::Arc::clone(&deps.clock));
     drop(tokio::spawn(async move {

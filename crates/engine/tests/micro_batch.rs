@@ -1,6 +1,7 @@
 //! The loop, on a real checkpoint, with scripted sources, a sink that remembers, and a clock that is told.
 
 mod support;
+mod vitals;
 
 use baton_checkpoint::IfOwned;
 use baton_core::ErrorKind;

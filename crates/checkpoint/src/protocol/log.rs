@@ -262,6 +262,7 @@ impl Log {
             checkpoint,
             next: behind.or_else(|| self.next.clone()),
             last_committed: self.committed.as_ref().map(|committed| committed.batch),
+            last_commit_at: self.committed.as_ref().map(|committed| committed.at),
             pending,
             shape: self.shape.clone(),
             handed_over_by: self.handed_over_by.clone().map(|owner| HandedOverBy {

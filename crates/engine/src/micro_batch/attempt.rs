@@ -39,7 +39,9 @@ impl Runner {
         let started = self.helm.clock.elapsed();
         let (from, until) = (&batch.planned.from, &batch.planned.until);
         let with_stamps = self.narrator.wants_stamps();
-        let inputs = match execute::open_ranges(&self.sources, from, until, self.streams, with_stamps)? {
+        let pulse = Arc::clone(&self.helm.shared.pulse);
+        let opened = execute::open_ranges(&self.sources, from, until, self.streams, with_stamps, &pulse)?;
+        let inputs = match opened {
             Ok((inputs, counting)) => {
                 *meters = counting;
                 inputs
@@ -52,7 +54,7 @@ impl Runner {
 
         let writing = self
             .sink
-            .call(move |sink| Box::pin(execute::write_all(sink, context, streams)));
+            .call(move |sink| Box::pin(execute::write_all(sink, context, streams, pulse)));
         match self.helm.watch(Patience::Finish, writing).await {
             Watched::Done(Ok(Ok(_rows))) => {}
             Watched::Done(Ok(Err(failure))) => {

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::plan::{SourceFault, SourceSeat};
 use crate::merge::{LaneSender, Merge};
+use crate::vitals::Pulse;
 use crate::{Error, Result};
 
 /// The column by which the delay of a record is measured, where a source has it.
@@ -54,6 +55,7 @@ pub(super) fn open_ranges(
     until: &Position,
     streams: usize,
     with_stamps: bool,
+    pulse: &Arc<Pulse>,
 ) -> Result<Result<(Inputs, Meters), SourceFault>> {
     let mut meters = Meters {
         oldest_ms: Arc::new(AtomicI64::new(i64::MAX)),
@@ -85,6 +87,7 @@ pub(super) fn open_ranges(
                     Arc::clone(&rows),
                     oldest.clone(),
                     Arc::clone(&meters.fault),
+                    Arc::clone(pulse),
                 )
             })
             .collect();
@@ -105,10 +108,12 @@ fn metered(
     rows: Arc<AtomicU64>,
     oldest: Option<Arc<AtomicI64>>,
     fault: Arc<Mutex<Option<SourceFault>>>,
+    pulse: Arc<Pulse>,
 ) -> BatchStream {
     stream
         .map(move |batch| match batch {
             Ok(batch) => {
+                pulse.beat();
                 rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
                 if let Some(oldest) = &oldest
                     && let Some(stamp) = oldest_stamp(&batch)
@@ -162,6 +167,7 @@ pub(super) async fn write_all(
     sink: &mut Box<dyn Sink>,
     context: BatchContext,
     streams: Vec<SendableRecordBatchStream>,
+    pulse: Arc<Pulse>,
 ) -> Result<u64, WriteFailure> {
     sink.begin(context).await.map_err(WriteFailure::Sink)?;
     let (merge, lanes) = Merge::new(streams.len());
@@ -175,6 +181,7 @@ pub(super) async fn write_all(
         if batch.num_rows() > 0 {
             rows += batch.num_rows() as u64;
             sink.write(batch).await.map_err(WriteFailure::Sink)?;
+            pulse.beat();
         }
     }
     // A pump that panicked ended its lane like one that was done: only its result tells.

@@ -14,7 +14,8 @@ const REMINDER: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub(super) struct Outage {
     pub(super) source: SourceName,
-    since: Duration,
+    /// On the monotonic clock.
+    pub(super) since: Duration,
     said: Option<Duration>,
     pause: Duration,
 }

@@ -177,6 +177,7 @@ impl Runner {
             Fired::Ran => self.helm.shared.say("Waiting for next trigger", false, false),
             Fired::Nothing => self.helm.shared.say("Waiting for data to arrive", false, false),
         }
+        self.helm.shared.pulse.rest(pause);
         let sleep = self.helm.clock.sleep(pause);
         match self.helm.watch(Patience::Interrupt, sleep).await {
             Watched::Done(()) | Watched::Interrupted | Watched::Abandoned(_) => {}
@@ -237,6 +238,7 @@ impl Runner {
         if draft.is_empty()? {
             return Ok(Look::Nothing);
         }
+        self.helm.shared.lags(plan::lag(&self.position, &draft.latest));
         self.helm.shared.say("Writing offsets to log", true, true);
         let (planned, took) = {
             let before = self.helm.clock.elapsed();
@@ -425,6 +427,9 @@ impl Runner {
             );
             let (source, since) = (outage.source.clone(), outage.lasted(now));
             self.helm
+                .shared
+                .is_away(source.clone(), outage.since, chain(&error));
+            self.helm
                 .events
                 .emit(QueryEvent::SourceWaiting { source, error, since })
                 .await;
@@ -447,6 +452,7 @@ impl Runner {
     pub(super) async fn back(&mut self, outage: Option<Outage>) {
         if let Some(outage) = outage {
             let after = outage.lasted(self.helm.clock.elapsed());
+            self.helm.shared.is_back();
             self.report(None);
             self.helm
                 .events
@@ -463,6 +469,9 @@ impl Runner {
             .narrator
             .latest()
             .map(|latest| plan::lag(&self.position, latest));
+        if let Some(lag) = &lag {
+            self.helm.shared.lags(lag.clone());
+        }
         self.helm.lease.report(Report { lag, last_error });
         self.narrator.reported(self.helm.clock.elapsed());
     }

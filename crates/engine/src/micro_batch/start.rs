@@ -23,7 +23,7 @@ use super::seat::SinkSeat;
 use super::tell::{Identity, Narrator, Predecessor};
 use super::threads::Threads;
 use crate::event::{Events, QueryEvent};
-use crate::query::{Outcome, Shared};
+use crate::query::{Outcome, Shared, chain};
 use crate::spec::{QuerySpec, compile_query, job_shape};
 use crate::sql::Query;
 use crate::{Error, Result, Trigger};
@@ -327,14 +327,17 @@ impl Candidacy {
         let (checkpoint, epoch) = (lease.checkpoint(), lease.epoch());
         let recovery = lease.recovery();
         let (last_committed, next) = (recovery.last_committed, recovery.next.clone());
+        let last_commit_at = recovery.last_commit_at;
         let pending_ref = recovery.pending.as_ref().map(|planned| planned.sink.clone());
         let predecessor = predecessor(recovery);
+        self.shared.say("Going on from the checkpoint", false, false);
         self.events
             .emit(QueryEvent::Acquired {
                 checkpoint,
                 epoch,
                 run: self.shared.run,
                 last_committed,
+                last_commit_at,
             })
             .await;
         let mut helm = Helm::new(
@@ -442,7 +445,15 @@ async fn start_patiently(helm: &mut Helm, seat: &SourceSeat) -> Result<Option<ba
     let mut outage: Option<Outage> = None;
     loop {
         let fault = match helm.watch(Patience::Interrupt, seat.source.start()).await {
-            Watched::Done(Ok(start)) => return Ok(Some(start)),
+            Watched::Done(Ok(start)) => {
+                if let Some(outage) = outage {
+                    helm.shared.is_back();
+                    let after = outage.lasted(helm.clock.elapsed());
+                    let source = outage.source;
+                    helm.events.emit(QueryEvent::SourceBack { source, after }).await;
+                }
+                return Ok(Some(start));
+            }
             Watched::Done(Err(fault)) => fault,
             Watched::Interrupted | Watched::Abandoned(_) => return Ok(None),
         };
@@ -454,6 +465,7 @@ async fn start_patiently(helm: &mut Helm, seat: &SourceSeat) -> Result<Option<ba
         if outage.is_worth_saying(now) {
             let (source, since) = (seat.name.clone(), outage.lasted(now));
             let error = Error::source_failed(&seat.name, fault);
+            helm.shared.is_away(source.clone(), outage.since, chain(&error));
             helm.events
                 .emit(QueryEvent::SourceWaiting { source, error, since })
                 .await;
