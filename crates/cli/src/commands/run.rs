@@ -7,11 +7,13 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::args::{IfOwnedArg, OnDrainTimeoutArg, RunArgs};
 use crate::failure::{Failure, Result};
+use crate::health::{self, About, Board};
 use crate::job::{self, JobSpec};
 use crate::signals::{Caught, Signals};
 use crate::talk::{say, warn};
@@ -24,6 +26,7 @@ const ABANDON: Duration = Duration::from_secs(2);
 pub(super) async fn run(args: RunArgs) -> Result<u8> {
     // Before anything else: an orchestrator may change its mind at once.
     let mut signals = Signals::listen()?;
+    let listening = args.listen.as_deref().map(health::listen).transpose()?;
     let job = job::load(&args.job, &args.set)?;
     let Some(checkpoint) = &job.sink.checkpoint else {
         return Err(job::missing_checkpoint(&job.sink.options.table));
@@ -46,11 +49,23 @@ pub(super) async fn run(args: RunArgs) -> Result<u8> {
     );
 
     let deps = wire::deps();
-    let clock = std::sync::Arc::clone(&deps.clock);
+    let clock = Arc::clone(&deps.clock);
     let (sender, mut events) = mpsc::channel(256);
     let query = baton_engine::start(spec, deps, sender);
+    let board = Board::new(about(&job, &args), query.observer(), Arc::clone(&clock));
+    // Ends with this function, whatever way that ends.
+    let _server = match listening {
+        Some(listening) => {
+            let address = listening.address;
+            let server = listening.serve(Arc::clone(&board))?;
+            say!(%address, "health and metrics at http://{address}/healthz, /readyz and /metrics");
+            Some(server)
+        }
+        None => None,
+    };
     let telling = tokio::spawn(async move {
         while let Some(event) = events.recv().await {
+            board.observe(&event);
             report::event(&event);
             if let (QueryEvent::BatchDone(done), Some(file)) = (&event, &mut progress) {
                 file.append(&done.to_json());
@@ -89,6 +104,17 @@ pub(super) async fn run(args: RunArgs) -> Result<u8> {
             Ok(0)
         }
         Err(error) => Err(wire::of_compiling(&error, &job)),
+    }
+}
+
+/// What the metrics say of the job.
+fn about(job: &JobSpec, args: &RunArgs) -> About {
+    About {
+        job: job.name.clone(),
+        version: job.version.clone(),
+        sources: job.sources.iter().map(|source| source.name.clone()).collect(),
+        sink: job.sink.format.clone(),
+        start_timeout: args.start_timeout,
     }
 }
 

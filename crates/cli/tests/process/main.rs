@@ -5,6 +5,7 @@
 //! seed and keeps its directory.
 
 mod handover;
+mod health;
 mod input;
 mod kills;
 mod lab;
