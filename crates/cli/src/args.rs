@@ -100,10 +100,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  baton stop /var/lib/baton/char-count\n  baton stop job.toml --timeout 2m"
     )]
     Stop(StopArgs),
-    /// Look into a checkpoint
+    /// Look into a checkpoint, and repair it
     #[command(
         subcommand,
-        after_help = "Examples:\n  baton checkpoint show /var/lib/baton/char-count\n  baton checkpoint show job.toml --output json"
+        after_help = "Examples:\n  baton checkpoint show job.toml --output json\n  baton checkpoint verify /var/lib/baton/char-count"
     )]
     Checkpoint(CheckpointCommand),
     /// Own a checkpoint while a command runs
@@ -154,6 +154,34 @@ pub(crate) enum CheckpointCommand {
         after_help = "Examples:\n  baton checkpoint show /var/lib/baton/char-count\n  baton checkpoint show job.toml --output json"
     )]
     Show(ShowArgs),
+    /// Check every record of a checkpoint that nobody owns; changes nothing
+    ///
+    /// Looks at the marker, every record's checksum, the order of the records, and whether the log ends where its owner
+    /// was told that it does. Names what is damaged and the command that repairs it. Exit codes: 0 whole; 1 damaged; 3
+    /// owned by somebody.
+    #[command(
+        after_help = "Examples:\n  baton checkpoint verify /var/lib/baton/char-count\n  baton checkpoint verify job.toml --output json"
+    )]
+    Verify(VerifyArgs),
+    /// Move the position of a checkpoint that nobody owns
+    ///
+    /// Says for each partition what will be read again or skipped, then moves the position: the log keeps who did it.
+    /// Batch numbers go on, whatever is read again. Skipping records wants --yes, going back does not. Refused while
+    /// somebody owns the checkpoint (exit code 3), and while a batch is planned and not committed.
+    #[command(
+        after_help = "Examples:\n  baton checkpoint rewind job.toml --to-batch 17 --dry-run\n  \
+                      baton checkpoint rewind /var/lib/baton/char-count --to '{\"test1\":{\"0\":4000}}'"
+    )]
+    Rewind(RewindArgs),
+    /// Make a new checkpoint that starts exactly where another one stands
+    ///
+    /// The old one is not touched and may be owned meanwhile. The new one has an id of its own and the job's shape, and
+    /// begins with batch 0. From there on both read the same records.
+    #[command(
+        after_help = "Examples:\n  baton checkpoint fork /var/lib/baton/char-count /var/lib/baton/trial\n  \
+                      baton checkpoint fork job.toml trial.toml --dry-run"
+    )]
+    Fork(ForkArgs),
 }
 
 /// What to do when somebody else owns the checkpoint.
@@ -303,6 +331,58 @@ pub(crate) struct ExecArgs {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// The checkpoint's location, or a job file
+    pub(crate) checkpoint: String,
+    /// Form of the result
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub(crate) output: OutputForm,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RewindArgs {
+    /// The checkpoint's location, or a job file
+    pub(crate) checkpoint: String,
+    #[command(flatten)]
+    pub(crate) target: RewindTarget,
+    /// Only say what would be read again or skipped
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Skip records that no batch has read, if that is what it means
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Form of the result
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub(crate) output: OutputForm,
+}
+
+/// Where to.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct RewindTarget {
+    /// Where batch N ended: the next batch starts behind it, N itself is not read again
+    #[arg(long, value_name = "N")]
+    pub(crate) to_batch: Option<u64>,
+    /// Offsets in Spark's form, {"topic":{"0":4000}}, or with the source's name around them; other partitions stay
+    #[arg(long, value_name = "OFFSETS")]
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// The checkpoint's location, or a job file
+    pub(crate) checkpoint: String,
+    /// The new one's location, or a job file that names it; a directory that does not exist yet
+    pub(crate) new: String,
+    /// Only say where it would start
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Form of the result
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub(crate) output: OutputForm,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod broker;
+mod checkpoint;
 mod exec;
 mod produce;
 mod run;
@@ -14,7 +15,7 @@ use std::future::Future;
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
-use crate::args::{CheckpointCommand, Cli, Command};
+use crate::args::{Cli, Command};
 use crate::failure::{Failure, Result};
 use crate::{job, wire};
 
@@ -29,7 +30,7 @@ pub(crate) fn run(cli: Cli) -> Result<u8> {
         Command::Validate(args) => block_on(validate::run(args, verbose)),
         Command::Status(args) => block_on(status::run(args)),
         Command::Stop(args) => block_on(stop::run(args)),
-        Command::Checkpoint(CheckpointCommand::Show(args)) => block_on(show::run(args)),
+        Command::Checkpoint(command) => block_on(checkpoint::run(command)),
         Command::Exec(args) => block_on(exec::run(args)),
         Command::Broker(args) => block_on(broker::run(args)),
         Command::Produce(args) => block_on(produce::run(args)),

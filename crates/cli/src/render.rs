@@ -2,6 +2,8 @@
 //!
 //! The status is rendered from its JSON, the form that is promised to scripts: text can show nothing that JSON lacks.
 
+pub(crate) mod repair;
+
 use baton_core::Timestamp;
 use serde_json::Value;
 use std::fmt::Write as _;

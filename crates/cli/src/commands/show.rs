@@ -1,7 +1,7 @@
 //! `baton checkpoint show`.
 
 use crate::args::{OutputForm, ShowArgs};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::{render, wire};
 
 pub(super) async fn run(args: ShowArgs) -> Result<u8> {
@@ -10,9 +10,7 @@ pub(super) async fn run(args: ShowArgs) -> Result<u8> {
         .await
         .map_err(|error| wire::of_checkpoint(&error))?;
     if show.checkpoint_id.is_none() && show.records.is_empty() {
-        let text =
-            format!("there is no checkpoint at `{location}`; name its directory, or the job file that does");
-        return Err(Failure::invalid("E0514", text));
+        return Err(super::checkpoint::none_at(&location));
     }
     let json = super::status::to_json(&show)?;
     let text = match args.output {

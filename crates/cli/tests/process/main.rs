@@ -12,6 +12,7 @@ mod lab;
 mod outage;
 mod ownership;
 mod rates;
+mod repair;
 mod signals;
 mod starts;
 mod status;
