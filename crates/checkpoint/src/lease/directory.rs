@@ -293,6 +293,12 @@ impl Directory {
     pub(crate) fn lock_holder(&self) -> Option<u32> {
         holder::of(self.inode)
     }
+
+    /// The process that took the lock, which may be dead while others have inherited it. Tells locks apart; never a process
+    /// to do something to.
+    pub(crate) fn lock_taker(&self) -> Option<u32> {
+        holder::taker(self.inode)
+    }
 }
 
 impl Drop for Directory {

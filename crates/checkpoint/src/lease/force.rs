@@ -48,6 +48,26 @@ impl Seeker {
             holder: holder.clone(),
             reason: reason.to_owned(),
         };
+        let start = self.deps.clock.elapsed();
+        let lock = self.directory.lock_taker();
+        self.kill_one(pid, &fail).await?;
+        // A guard's warden needs a moment to end what the guard ran.
+        let mut patience = YIELD;
+        while !self.becomes_free(patience).await? {
+            if self.deps.clock.elapsed().saturating_sub(start) >= DEATH {
+                return Err(fail("it was killed but does not die, most likely its disk hangs"));
+            }
+            // What has inherited the very same lock: nobody who has claimed the checkpoint since.
+            let heir = self.directory.lock_holder().filter(|heir| Some(*heir) != pid);
+            if heir.is_some() && self.directory.lock_taker() == lock {
+                self.kill_one(heir, &fail).await?;
+            }
+            patience = POLL * 5;
+        }
+        Ok(())
+    }
+
+    async fn kill_one(&self, pid: Option<u32>, fail: &(dyn Fn(&str) -> Error + Sync)) -> Result<()> {
         let Some(raw) = pid else {
             return Err(fail(
                 "its process is not visible (another container or user namespace)",
@@ -78,11 +98,7 @@ impl Seeker {
             Err(Errno::PERM) => return Err(fail("this user may not end its process")),
             Err(errno) => return Err(fail(&errno.to_string())),
         }
-        if self.becomes_free(DEATH).await? {
-            Ok(())
-        } else {
-            Err(fail("it was killed but does not die, most likely its disk hangs"))
-        }
+        Ok(())
     }
 
     /// Polls the lock; gives it back at once, for the claim to take it in its own way.

@@ -10,10 +10,8 @@ use super::directory::is_alive;
 /// children that inherited the descriptor, and these are found by looking through the descriptors of all processes. A dead
 /// process's number may be another's by now, so nobody is named without that look, unless the system forbids it.
 pub(crate) fn of(inode: (u64, u64)) -> Option<u32> {
-    let locks = fs::read_to_string("/proc/locks").ok()?;
     let file = name(inode);
-    let taken_by = locks.lines().find_map(|line| taker(line, &file));
-    if let Some(pid) = taken_by
+    if let Some(pid) = taker(inode)
         && is_alive(pid)
         && holds(pid, &file).unwrap_or(true)
     {
@@ -27,6 +25,13 @@ pub(crate) fn of(inode: (u64, u64)) -> Option<u32> {
     pids.into_iter().find(|&pid| holds(pid, &file).unwrap_or(false))
 }
 
+/// The process that took the `flock` on a file, dead or alive, where the system still has its number.
+pub(crate) fn taker(inode: (u64, u64)) -> Option<u32> {
+    let file = name(inode);
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| taken_by(line, &file))
+}
+
 /// A file as `/proc/locks` names it.
 fn name((device, inode): (u64, u64)) -> String {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -35,7 +40,7 @@ fn name((device, inode): (u64, u64)) -> String {
 
 /// Who took the lock that a line is about: `1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF`. Who waits has `->` in front and
 /// is not meant.
-fn taker(line: &str, file: &str) -> Option<u32> {
+fn taken_by(line: &str, file: &str) -> Option<u32> {
     let mut words = line.split_whitespace().skip(1);
     let is_flock = words.next() == Some("FLOCK");
     let (pid, on) = (words.nth(2)?, words.next()?);
@@ -68,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_taker_of_a_flock_is_read_from_the_kernels_list() {
-        let check = |line: &str, expected| assert_eq!(taker(line, "fe:00:123"), expected, "{line}");
+        let check = |line: &str, expected| assert_eq!(taken_by(line, "fe:00:123"), expected, "{line}");
         check("1: FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF", Some(4711));
         check("1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:123 0 EOF", None);
         check("1: FLOCK  ADVISORY  WRITE 4711 fe:00:124 0 EOF", None);

@@ -155,6 +155,12 @@ impl Lab {
         }));
     }
 
+    /// Any `baton` command, beside the test.
+    pub(crate) fn beside(&self, args: &[&str]) -> Process {
+        let label = self.label(args.first().copied().unwrap_or("baton"));
+        Process::spawn(baton(), args, self.path(), &label).expect("baton can be started")
+    }
+
     /// Any `baton` command that ends by itself within `bound`.
     pub(crate) fn baton_within(&self, bound: Duration, args: &[&str]) -> Ended {
         let label = self.label(args.first().copied().unwrap_or("baton"));
@@ -411,7 +417,7 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("test paths are UTF-8")
 }
 
-fn baton() -> &'static Path {
+pub(crate) fn baton() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_baton"))
 }
 

@@ -4,6 +4,7 @@
 //! `BATON_REQUIRE_KAFKA=1`. `BATON_SOAK=1` takes the long counts, `BATON_SEED` repeats a run; a failing test prints its
 //! seed and keeps its directory.
 
+mod exec;
 mod handover;
 mod health;
 mod input;
