@@ -65,7 +65,7 @@ pub enum RepairError {
     },
     /// There is no position yet.
     #[error(
-        "checkpoint `{}` has no position yet, its job has never come to its first poll; start it: baton run JOB",
+        "checkpoint `{}` has no position: no job has come to its first poll there, or it only guards another program's directory; a job gets its position by being started: baton run JOB",
         path.display()
     )]
     NoPosition {

@@ -94,7 +94,8 @@ pub async fn verify(location: &Location, deps: &Deps) -> Result<Option<Verified>
     let Some(directory) = quiet(location, deps, "verify").await? else {
         return Ok(None);
     };
-    let path = location.path();
+    let home = directory.home();
+    let path = home.as_path();
     let mut report = Report::new(location);
     let marker = match Marker::read(&directory) {
         Ok(Some(marker)) if !marker.creating => Ok(marker),
