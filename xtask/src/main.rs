@@ -10,6 +10,7 @@ mod cargo;
 mod demo;
 mod guard;
 mod kafka;
+mod model;
 mod process;
 mod scratch;
 mod sender;
@@ -31,6 +32,7 @@ cargo xtask COMMAND
 
   demo [--kafka]      one owner, the next takes over, nothing lost or shown twice: shown and counted in half a minute
   test [--no-kafka]   format, tidy, clippy, all tests (on a real Kafka too), rustdoc; ends with a line of totals
+  model               the larger search for a history of owners, crashes and lost answers that breaks a rule
   soak [TEST…]        the process-level tests (all, or those named) with their long counts, on a real Kafka
   bench [--quick] [--out FILE]
                       a release build on a real Kafka: speed, memory, start, commits, hand-overs beside their targets
@@ -43,7 +45,7 @@ ${XDG_CACHE_HOME:-~/.cache}/baton/target-<key>, one for each toolchain and Cargo
 they may be deleted at any time.
 ";
 
-const COMMANDS: [&str; 7] = ["demo", "test", "soak", "bench", "tidy", "kafka", "setup"];
+const COMMANDS: [&str; 8] = ["demo", "test", "model", "soak", "bench", "tidy", "kafka", "setup"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         "demo" => flags(rest, &["--kafka"]).and_then(|flags| demo::run(flags[0])),
         "test" => flags(rest, &["--no-kafka"]).and_then(|flags| test::run(!flags[0])),
         "bench" => bench::run(rest),
+        "model" => flags(rest, &[]).and_then(|_| model::run()),
         "soak" => soak::run(rest),
         "tidy" => flags(rest, &[]).and_then(|_| tidy::run()),
         "kafka" => kafka::run(rest),

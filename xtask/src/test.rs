@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use crate::kafka::Broker;
-use crate::{Result, cargo, setup, tidy};
+use crate::{Result, cargo, model, setup, tidy};
 
 /// How many passed and failed so far.
 #[derive(Debug, Default)]
@@ -59,6 +59,8 @@ pub(crate) fn run(kafka: bool) -> Result<ExitCode> {
         "--no-fail-fast",
     ];
     totals.tests("checkpoint without RocksDB", cargo::command(&alone));
+    totals.part("clippy of the model", || quiet(model::clippy()));
+    totals.tests("model", model::command());
     let mut all = cargo::command(&["test", "--workspace", "--no-fail-fast"]);
     if kafka {
         match Broker::start() {

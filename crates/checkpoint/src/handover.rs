@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a hand-over cost, as the new owner sees it; it stands in the log beside the new owner's first commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HandOver {
     /// The old owner's version.

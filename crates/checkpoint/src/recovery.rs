@@ -43,7 +43,7 @@ pub struct HandedOverBy {
 }
 
 /// A batch that is in the log and not committed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Planned {
     /// Which batch.
@@ -72,7 +72,7 @@ pub struct PlanDraft {
 }
 
 /// Why a position is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum PositionReason {

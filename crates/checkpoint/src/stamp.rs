@@ -21,6 +21,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 /// The same for a time that may not be known.
+#[cfg(feature = "rocksdb")]
 pub(crate) mod optional {
     use super::{Deserialize, Deserializer, Serializer, Timestamp};
 

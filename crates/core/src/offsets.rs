@@ -140,7 +140,7 @@ pub struct Gap {
 /// One offset per partition: where to go on, where a batch ends, where a topic ends.
 ///
 /// Its JSON is Spark's, `{"topic":{"0":12}}`, here always in order of topic and partition.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct PartitionOffsets(BTreeMap<String, BTreeMap<i32, Offset>>);
 

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::{PartitionOffsets, Result, SourceName};
 
 /// Where every source of a query goes on: `{"messages":{"test1":{"0":425}}}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Position(pub BTreeMap<SourceName, PartitionOffsets>);
 

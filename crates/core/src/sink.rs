@@ -10,7 +10,7 @@ use std::str::FromStr;
 use crate::{BatchId, CheckpointId, CommitPermit, Epoch, Error, Fault, OptionMap, WriteId};
 
 /// Spark's output modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputMode {
     /// Only new rows.
@@ -61,7 +61,7 @@ pub trait SinkFormat: Send + Sync {
 }
 
 /// Where a sink's own record of what it has published lies, kept in each plan; opaque to everybody else.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SinkRef(pub String);
 
@@ -94,7 +94,7 @@ pub enum Guarantee {
 }
 
 /// What a sink itself knows of the last batch it published.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Marker {
     /// The sink keeps no such record; the log alone decides.
@@ -131,7 +131,7 @@ impl BatchContext {
 }
 
 /// What a sink says of a batch it has published; stored with the batch's commit record.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Receipt {
     /// Rows published.
     pub rows: u64,

@@ -1,11 +1,10 @@
 //! Who may claim a checkpoint, and who may ask for it.
 
-use baton_core::{CheckpointId, CommitPermit, Epoch, OwnerId};
+use baton_core::OwnerId;
 use std::fmt;
 
 use super::log::Log;
 use super::record::FenceReason;
-use crate::Planned;
 
 /// What a candidate that holds the lock knows beside the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,15 +120,4 @@ pub fn answer_takeover(log: &Log, version: &str, handover: bool) -> Result<(), R
         return Err(Refusal::Replaced);
     }
     if handover { Ok(()) } else { Err(Refusal::Policy) }
-}
-
-/// Issues the right to publish a planned batch. Only a lease that [`step`](super::step) has told to
-/// [`CommitSink`](super::Action::CommitSink) asks for it.
-#[cfg(feature = "rocksdb")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that decides who may publish"
-)]
-pub(crate) const fn permit(checkpoint: CheckpointId, planned: &Planned, epoch: Epoch) -> CommitPermit {
-    CommitPermit::issue(checkpoint, planned.batch, epoch, planned.write_id)
 }

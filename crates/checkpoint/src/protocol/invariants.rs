@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::record::{Body, Record};
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
     /// A record became durable.
     Appended(Arc<Record>),

@@ -16,7 +16,7 @@ const WINDOW: usize = 12;
 const INTERVALS: usize = 100;
 
 /// What a sequence of records means; the fold over them, one at a time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Log {
     tail: Option<u64>,
     epoch: Epoch,
@@ -38,7 +38,7 @@ pub struct Log {
 }
 
 /// The last committed batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Committed {
     /// Which.
     pub batch: BatchId,
@@ -51,7 +51,7 @@ pub struct Committed {
 }
 
 /// A log whose owner has released.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Released {
     /// Who it was.
     pub by: OwnerInfo,

@@ -25,14 +25,16 @@ mod batch;
 mod claim;
 pub mod invariants;
 mod log;
+#[cfg(feature = "rocksdb")]
+mod permit;
 mod record;
 mod state;
 
-#[cfg(feature = "rocksdb")]
-pub(crate) use claim::permit;
 pub use claim::{Claim, Claimant, Refusal, answer_takeover, claim};
 pub use invariants::{Fact, Violation};
 pub use log::{Committed, Log, Released};
+#[cfg(feature = "rocksdb")]
+pub(crate) use permit::permit;
 pub use record::{Body, FenceReason, Record};
 pub use state::{Action, End, Event, NewFence, Owner, step};
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{HandOver, JobShape, PositionReason};
 
 /// One record of the log. Several may share one slot; a slot is written once, as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The slot.
     pub seq: u64,
@@ -27,7 +27,7 @@ pub struct Record {
 }
 
 /// What a record says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// A new owner: nothing of an older epoch comes after it.
     Fence {
@@ -81,7 +81,7 @@ pub enum Body {
 }
 
 /// Why a checkpoint could be claimed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FenceReason {

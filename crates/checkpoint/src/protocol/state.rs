@@ -9,7 +9,7 @@ use super::record::{Body, Record};
 use crate::{JobShape, OwnerInfo, PlanDraft, Planned, PositionReason, Request};
 
 /// One process that wants, has or had a checkpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
     id: OwnerId,
     /// Whether it honours take-over requests.
@@ -27,7 +27,7 @@ pub struct Owner {
     abandon: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     Candidate,
     Reading,
@@ -37,7 +37,7 @@ enum Phase {
 }
 
 /// How it ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// Somebody else is to be the owner.
     HeldBack(OwnerId),
@@ -175,6 +175,7 @@ impl Owner {
     }
 
     /// Mutable, for retention.
+    #[cfg(feature = "rocksdb")]
     pub(crate) const fn log_mut(&mut self) -> &mut Log {
         &mut self.log
     }
