@@ -216,7 +216,7 @@ fn after_batch(
             })
     };
     let Some((at, _, until)) = plans().find(|(_, found, _)| *found == batch) else {
-        let kept = match (plans().next(), plans().last()) {
+        let kept = match (plans().next(), plans().next_back()) {
             (Some((_, first, _)), Some((_, last, _))) if first == last => {
                 format!("it has batch {first} only")
             }

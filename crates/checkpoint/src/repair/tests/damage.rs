@@ -227,6 +227,65 @@ async fn a_damaged_end_offers_what_is_known_and_no_fork() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_batch_says_where_it_starts_by_itself() {
+    let pristine = Lab::interrupted(3).await;
+    // All before the plan of batch 3, but the fence.
+    let lab = damaged(&pristine, |path| delete(path, &[1, 2, 3, 4, 5, 6, 7]));
+    let found = verified(&lab).await;
+    assert_eq!(found.pending_batch, Some(BatchId(3)));
+    assert!(
+        found.damage[0].repair.contains("checkpoint fork"),
+        "{:?}",
+        found.damage
+    );
+    let seen = fork(&lab.location(), &lab.place("new"), &lab.deps).await;
+    let seen = seen.expect("its end is whole").expect("it is there");
+    assert_eq!(seen.next, at(None, 15));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retired_slots_are_no_holes() {
+    let lab = Lab::new();
+    for _ in 0..2 {
+        lab.owner_that_keeps(2, 6)
+            .await
+            .release(None)
+            .await
+            .expect("idle");
+    }
+    let found = verified(&lab).await;
+    assert!(found.whole && found.first_seq > Some(10), "{found:?}");
+    assert_eq!(found.last_committed_batch, Some(BatchId(11)));
+    let lab = damaged(&lab, |path| delete(path, &[0]));
+    assert_eq!(
+        verified(&lab).await.damage[0].seq,
+        Some(0),
+        "fences are kept for ever"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_log_that_is_also_old_is_not_forked() {
+    let lab = Lab::released(3).await;
+    let old = damaged(&lab, |_| {});
+    lab.owner(2).await.release(None).await.expect("idle");
+    fs::copy(lab.path().join(OWNER), old.path().join(OWNER)).expect("it can be copied");
+    delete(&old.path(), &[3]);
+    let found = verified(&old).await;
+    let codes: Vec<&str> = found.damage.iter().map(|damage| damage.code).collect();
+    assert_eq!(codes, ["E0116", "E0118"]);
+    assert!(
+        !found.damage[0].repair.contains("checkpoint fork"),
+        "{:?}",
+        found.damage
+    );
+    let error = fork(&old.location(), &lab.place("new"), &lab.deps)
+        .await
+        .expect_err("its end is lost");
+    assert_eq!(error.code(), "E0116");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_log_whose_end_was_cut_off_is_told_by_what_was_acknowledged() {
     let lab = Lab::released(3).await;
     let old = Lab::new();

@@ -56,15 +56,19 @@ impl Lab {
 
     /// Owns a checkpoint as a job of one shape.
     pub(super) async fn own(&self, location: &Location) -> Lease {
-        self.want(location).await.expect("it is free")
+        self.want(location, AcquireOptions::default())
+            .await
+            .expect("it is free")
     }
 
     /// What a start on the checkpoint comes to.
     pub(super) async fn try_own(&self) -> Result<()> {
-        self.want(&self.location()).await.map(drop)
+        self.want(&self.location(), AcquireOptions::default())
+            .await
+            .map(drop)
     }
 
-    async fn want(&self, location: &Location) -> Result<Lease> {
+    async fn want(&self, location: &Location, options: AcquireOptions) -> Result<Lease> {
         let candidate = Candidate {
             owner: OwnerId(self.deps.rng.uuid()),
             job: "job".into(),
@@ -73,12 +77,21 @@ impl Lab {
             handover: true,
         };
         let (events, _nobody_listens) = mpsc::channel(1);
-        acquire(location, candidate, AcquireOptions::default(), &self.deps, events).await
+        acquire(location, candidate, options, &self.deps, events).await
     }
 
     /// Owns the checkpoint and commits so many more batches.
     pub(super) async fn owner(&self, batches: u64) -> Lease {
-        let mut lease = self.own(&self.location()).await;
+        self.owner_that_keeps(100, batches).await
+    }
+
+    /// The same, retaining so many in the log.
+    pub(super) async fn owner_that_keeps(&self, keep: u64, batches: u64) -> Lease {
+        let options = AcquireOptions {
+            min_batches_to_retain: keep,
+            ..AcquireOptions::default()
+        };
+        let mut lease = self.want(&self.location(), options).await.expect("it is free");
         let Resume::Idle = lease.resume(Marker::Untracked).expect("nothing contradicts") else {
             panic!("nothing is pending");
         };
