@@ -228,6 +228,11 @@ mod tests {
             (owner.epoch(), owner.last_batch),
             (Some(Epoch(4)), Some(BatchId(16)))
         );
+        let before = Some(Timestamp(1_796_092_000_000));
+        assert_eq!(
+            owner.last_commit, before,
+            "the age goes on over a change of the owner"
+        );
     }
 
     #[test]

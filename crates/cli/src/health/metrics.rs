@@ -1,7 +1,8 @@
 //! Every metric: its name, its unit, and one sentence.
 //!
 //! Names are `baton_<crate>_<noun>_<unit>`, totals end in `_total`, units are base units. Labels are the job's own
-//! names – sources, topics, partitions, the sink – and words that stand here; nothing that grows with the data.
+//! names – sources, topics, partitions, the sink – and words that stand here; nothing that grows with the data. None is
+//! called `job` or `instance`: these are Prometheus' own.
 
 /// What Prometheus may do with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ const fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> Me
 pub(super) const INFO: Metric = gauge(
     "baton_job_info",
     "info",
-    "1, with the job's name and version and baton's own version as labels.",
+    "1, with the job's name and version and baton's own version as labels; joins them to the others.",
 );
 pub(super) const ROLE: Metric = gauge(
     "baton_checkpoint_role",

@@ -32,7 +32,7 @@ pub(super) fn render(scene: &Scene<'_>) -> String {
     let counts = scene.counts;
     page.family(&m::INFO).sample(
         &[
-            ("job", scene.job),
+            ("name", scene.job),
             ("version", scene.version),
             ("baton", env!("CARGO_PKG_VERSION")),
         ],
@@ -260,7 +260,7 @@ mod tests {
     fn an_owner_shows_epoch_role_lag_commit_and_durations() {
         let page = render(&scene(&owner(), Some(&lag())));
         for line in [
-            r#"baton_job_info{job="char-count",version="v2 \"blue\"\\",baton="0.1.0"} 1"#,
+            r#"baton_job_info{name="char-count",version="v2 \"blue\"\\",baton="0.1.0"} 1"#,
             r#"baton_checkpoint_role{role="owner"} 1"#,
             r#"baton_checkpoint_role{role="standby"} 0"#,
             "baton_checkpoint_epoch 3",
