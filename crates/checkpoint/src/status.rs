@@ -41,6 +41,9 @@ pub struct Status {
     pub responding: Option<bool>,
     /// What goes or went wrong.
     pub last_error: Option<String>,
+    /// Whether it is guarded for another program, of whose batches nothing is known here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guard: bool,
 }
 
 /// Whether somebody owns a checkpoint.
@@ -104,6 +107,7 @@ impl Status {
             lag_at: None,
             responding: None,
             last_error: None,
+            guard: false,
         }
     }
 

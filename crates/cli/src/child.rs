@@ -35,7 +35,7 @@ pub(crate) use ward::Ward;
 use crate::failure::{Failure, Result};
 
 /// What a guard passes on to its command.
-pub(crate) const PASSED: [Signal; 7] = [
+const PASSED: [Signal; 7] = [
     Signal::INT,
     Signal::QUIT,
     Signal::TERM,

@@ -50,7 +50,10 @@ pub(crate) fn status(status: &Value, now: Timestamp) -> String {
             .map_or_else(String::new, |at| format!(", waiting since {at}"));
         line("standby", &format!("{}{since}", process(standby)));
     }
-    line("batch", &batch(status, now));
+    let guards = status["guard"] == Value::Bool(true);
+    if !guards {
+        line("batch", &batch(status, now));
+    }
     for (label, key) in [("offsets", "offsets"), ("lag", "lag")] {
         let mut label = label;
         for source in offsets(&status[key]) {
@@ -70,7 +73,16 @@ pub(crate) fn status(status: &Value, now: Timestamp) -> String {
             &error.split_whitespace().collect::<Vec<_>>().join(" "),
         );
     }
-    line("next", &advice(status, state, answers, place));
+    let advice = advice(status, state, answers, place);
+    let command = format!("baton exec --checkpoint {place}");
+    line(
+        "next",
+        &if guards {
+            advice.replace("baton run JOB", &command)
+        } else {
+            advice
+        },
+    );
     out
 }
 

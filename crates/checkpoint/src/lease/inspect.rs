@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::acquire::describe;
-use super::directory::Directory;
+use super::directory::{Directory, Tenant};
 use super::marker::{Marker, read_hint};
 use super::read::look;
 use super::wire::{Answer, Ask, Call, Peer};
@@ -65,10 +65,12 @@ pub async fn inspect(location: &Location, deps: &Deps) -> Result<Status> {
 }
 
 async fn of_log(directory: &Arc<Directory>, empty: Status) -> Result<Status> {
-    Ok(match look(directory).await? {
+    let mut status = match look(directory).await? {
         Some(look) => Status::of_log(empty.checkpoint, look.marker.checkpoint_id, &look.contents.log()),
         None => empty,
-    })
+    };
+    status.guard = directory.tenant() == Tenant::Guard;
+    Ok(status)
 }
 
 /// How a stop ended.

@@ -4,7 +4,7 @@ use baton_core::{BatchId, CheckpointId, Position, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
 
-use super::directory::Directory;
+use super::directory::{Directory, Tenant};
 use crate::protocol::{Action, End, Event, Owner, step};
 use crate::status::{Hint, Standby, State, Status};
 use crate::store::Keeper;
@@ -168,6 +168,7 @@ impl Shared {
         status.lag.clone_from(&said.lag);
         status.lag_at = said.lag_at;
         status.last_error.clone_from(&said.last_error);
+        status.guard = self.directory.tenant() == Tenant::Guard;
         status
     }
 

@@ -6,7 +6,7 @@ use std::task::Poll;
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
-use super::refused;
+use super::{PASSED, refused};
 use crate::failure::Result;
 use crate::signals::is_ignored;
 
@@ -15,13 +15,18 @@ use crate::signals::is_ignored;
 pub(crate) struct Inbox(Vec<(Signal, unix::Signal)>);
 
 impl Inbox {
-    /// Listens from now on. A signal that the process was started with ignored stays so, and the command's own process
-    /// inherits that: `nohup` means the command.
-    pub(crate) fn listen(signals: &[Signal]) -> Result<Self> {
-        let heard = signals
-            .iter()
+    /// Listens for what is passed on to a command. A signal that the process was started with ignored stays so, and the
+    /// command inherits that: `nohup` means the command.
+    pub(crate) fn passed() -> Result<Self> {
+        let heard = PASSED
+            .into_iter()
             .filter(|signal| !is_ignored(signal.as_raw().unsigned_abs()));
-        let streams = heard.map(|&signal| {
+        Self::listen(&heard.collect::<Vec<_>>())
+    }
+
+    /// Listens from now on, whatever the process was started with.
+    pub(crate) fn listen(signals: &[Signal]) -> Result<Self> {
+        let streams = signals.iter().map(|&signal| {
             let stream = unix::signal(SignalKind::from_raw(signal.as_raw()))
                 .map_err(|error| refused("listen for signals", error))?;
             Ok((signal, stream))

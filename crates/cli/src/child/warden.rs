@@ -11,7 +11,7 @@ use rustix::process::{
 };
 
 use super::tree::{self, Reaped};
-use super::{Inbox, MYSELF, OVER, PASSED, STEP, refused, send};
+use super::{Inbox, MYSELF, OVER, STEP, refused, send};
 use crate::args::LogFormat;
 use crate::failure::Result;
 use crate::{talk, wire};
@@ -63,7 +63,7 @@ impl<'a> Orders<'a> {
 
 async fn watch(orders: &Orders<'_>) -> Result<u8> {
     // Before anything is started: nothing may get lost.
-    let mut passed = Inbox::listen(&PASSED)?;
+    let mut passed = Inbox::passed()?;
     let mut over = Inbox::listen(&[OVER])?;
     let mut endings = Inbox::listen(&[Signal::CHILD])?;
     set_parent_process_death_signal(Some(OVER))

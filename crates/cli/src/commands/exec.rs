@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use tokio::sync::mpsc;
 
 use crate::args::{ExecArgs, IfOwnedArg, OnDrainTimeoutArg};
-use crate::child::{self, Inbox, PASSED, Ward};
+use crate::child::{self, Inbox, Ward};
 use crate::failure::{Failure, Result, chain};
 use crate::talk::{say, warn};
 use crate::{job, report, wire};
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const FORCED: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: ExecArgs) -> Result<u8> {
-    let mut inbox = Inbox::listen(&PASSED)?;
+    let mut inbox = Inbox::passed()?;
     // Before anybody is disturbed.
     let program = args.command.first().map_or(OsStr::new(""), |program| program);
     child::find(program)?;

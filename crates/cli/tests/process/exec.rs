@@ -143,6 +143,26 @@ fn a_command_gets_epoch_and_place_and_its_exit_code_comes_back() {
         (&"released".into(), &"nightly".into(), &serde_json::Value::Null),
         "{status}"
     );
+    let words = place.lab.baton(&["status", at]).stdout;
+    assert!(
+        words.contains(&format!("baton exec --checkpoint {at} goes on")),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_guard_waits_for_its_command_whatever_it_was_started_with() {
+    let place = Place::open("exec-chld");
+    let command = place.script("a", "exit 7");
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let args = [
+        &["--ignore-signal=CHLD,ALRM", text(baton())],
+        place.args(&[], &command).as_slice(),
+    ]
+    .concat();
+    let mut guard = Process::spawn(Path::new("/usr/bin/env"), args, place.lab.path(), "chld")
+        .expect("env can be started");
+    ends(&mut guard, 7);
 }
 
 #[test]
@@ -175,7 +195,16 @@ fn each_signal_reaches_the_command_once() {
     let place = Place::open("exec-signals");
     let listen = r#"for s in INT QUIT HUP USR1 USR2; do trap "echo got $s >> '$NOTES'" $s; done
         trap 'echo "got TERM" >> "$NOTES"; exit 3' TERM; echo start >> "$NOTES"; while :; do sleep 0.02; done"#;
-    let mut guard = place.guard("a", &[], listen);
+    let command = place.script("a", listen);
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    // What is ignored by whoever runs this test would be ignored by the command, too.
+    let args = [
+        &["--default-signal", text(baton())],
+        place.args(&[], &command).as_slice(),
+    ]
+    .concat();
+    let mut guard = Process::spawn(Path::new("/usr/bin/env"), args, place.lab.path(), "signals")
+        .expect("env can be started");
     place.noted("start");
     let signals = [
         (Signal::INT, "INT"),
@@ -205,6 +234,7 @@ fn what_a_terminal_sends_to_everybody_reaches_the_command_once() {
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     // A session of its own, and so a process group: all in it get what a terminal sends.
     let args = [&[text(baton())], place.args(&[], &command).as_slice()].concat();
+    let args = [&["env", "--default-signal"], args.as_slice()].concat();
     let mut guard = Process::spawn(Path::new("/usr/bin/setsid"), args, place.lab.path(), "terminal")
         .expect("setsid can be started");
     place.noted("start");
