@@ -54,7 +54,7 @@ pub enum RepairError {
     },
     /// Records would be skipped.
     #[error(
-        "{skipped} records of checkpoint `{}` would be skipped, no batch will ever read them; pass --yes if that is meant",
+        "{skipped} records of checkpoint `{}` would be skipped, no batch from here on reads them; pass --yes if that is meant",
         path.display()
     )]
     Skips {

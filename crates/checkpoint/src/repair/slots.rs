@@ -153,9 +153,8 @@ impl Slots {
         self.parts().iter().try_for_each(|part| follow_the_rules(part))
     }
 
-    /// Where the next batch starts, by the records behind the last flaw. `None` where they do not say, or where the
-    /// log's very end is what is flawed.
-    pub(super) fn end(&self) -> Option<End> {
+    /// What the records behind the last flaw say. `None` where the log's very end is what is flawed.
+    pub(super) fn tail(&self) -> Option<Log> {
         self.chain().ok()?;
         let behind = self.flaws.last().map(|flaw| flaw.to);
         let records: Vec<Record> = self
@@ -164,10 +163,14 @@ impl Slots {
             .filter(|(seq, _)| behind.is_none_or(|flaw| **seq > flaw))
             .flat_map(|(_, records)| records.iter().cloned())
             .collect();
-        if records.last()?.seq != self.last? {
-            return None;
-        }
-        Self::where_it_ends(&records)
+        (records.last()?.seq == self.last?).then(|| Log::replay(&records))
+    }
+
+    /// The same, with where the next batch starts. `None` where these records do not say.
+    pub(super) fn end(&self) -> Option<End> {
+        let log = self.tail()?;
+        let next = starts_at(&log)?;
+        Some(End { log, next })
     }
 
     /// Where the next batch started before the first flaw: an older position than the last.
@@ -179,13 +182,7 @@ impl Slots {
             .flat_map(|(_, records)| records.iter().cloned())
             .collect();
         follow_the_rules(&records).ok()?;
-        Self::where_it_ends(&records).map(|end| end.next)
-    }
-
-    fn where_it_ends(records: &[Record]) -> Option<End> {
-        let log = Log::replay(records);
-        let next = starts_at(&log)?;
-        Some(End { log, next })
+        starts_at(&Log::replay(&records))
     }
 }
 

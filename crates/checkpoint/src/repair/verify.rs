@@ -238,15 +238,14 @@ impl Report {
         found.records = slots.records().count();
         (found.first_seq, found.last_seq) = (slots.floor, slots.last);
         found.acknowledged_seq = hint.and_then(|hint| hint.seq);
-        let end = slots.end();
-        if let Some(end) = &end {
-            found.state = Some(match end.log.released() {
+        if let Some(log) = slots.tail() {
+            found.state = log.owner().map(|_| match log.released() {
                 Some(_) => State::Released,
                 None => State::Interrupted,
             });
-            found.epoch = Some(end.log.epoch());
-            found.last_committed_batch = end.log.committed().map(|committed| committed.batch);
-            found.pending_batch = end.log.pending().map(|pending| pending.batch);
+            found.epoch = Some(log.epoch());
+            found.last_committed_batch = log.committed().map(|committed| committed.batch);
+            found.pending_batch = log.pending().map(|pending| pending.batch);
         }
         let repair = repair_of_records(path, slots, hint);
 
