@@ -153,15 +153,15 @@ impl Fork {
     /// [`RepairError::Taken`] if something came to stand there meanwhile, otherwise as [`acquire`](crate::acquire).
     ///
     /// # Cancel safety
-    /// The new checkpoint is there or it is not. A directory beside it, named `.NAME.fork-…`, may be left over.
+    /// The new checkpoint is there or it is not. A directory beside it, named `.baton-fork-…`, may be left over.
     pub async fn perform(&self, deps: &Deps) -> Result<CheckpointId> {
         let place = self.new.path();
         check_place(Path::new(&self.checkpoint), place)?;
-        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
+        let Some(parent) = place.parent() else {
             return Err(taken(place, "it has no name".to_owned()));
         };
         fs::create_dir_all(parent).map_err(|error| trouble(parent, "create checkpoint directory", error))?;
-        let beside = parent.join(format!(".{}.fork-{}", name.to_string_lossy(), deps.rng.uuid()));
+        let beside = parent.join(format!(".baton-fork-{}", deps.rng.uuid()));
         let made = self.make(&beside, deps).await;
         if made.is_err()
             && let Err(error) = fs::remove_dir_all(&beside)

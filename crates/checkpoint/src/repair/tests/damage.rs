@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::slots::Slots;
 use super::support::{Lab, contents, copy};
-use crate::layout::{LOG, MARKER, OWNER, SLOTS};
+use crate::layout::{LOG, MARKER, META, META_LAST, OWNER, SLOTS};
 use crate::store::Found;
 use crate::testing::at;
 use crate::{Error, RepairError, State, Verified, fork, preview, verify};
@@ -257,11 +257,62 @@ async fn retired_slots_are_no_holes() {
     assert!(found.whole && found.first_seq > Some(10), "{found:?}");
     assert_eq!(found.last_committed_batch, Some(BatchId(11)));
     let lab = damaged(&lab, |path| delete(path, &[0]));
-    assert_eq!(
-        verified(&lab).await.damage[0].seq,
-        Some(0),
-        "fences are kept for ever"
+    let found = verified(&lab).await;
+    assert_eq!(found.damage[0].seq, Some(0), "fences are kept for ever");
+    assert!(
+        found.damage[0].repair.contains("checkpoint fork"),
+        "its end is whole: {:?}",
+        found.damage
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_fence_is_one_flaw_and_breaks_no_chain() {
+    let lab = Lab::released(2).await;
+    let fence = verified(&lab).await.last_seq.expect("it has records") + 1;
+    lab.owner(2).await.release(None).await.expect("idle");
+    let lab = damaged(&lab, |path| delete(path, &[fence]));
+    let found = verified(&lab).await;
+    let named: Vec<Option<u64>> = found.damage.iter().map(|damage| damage.seq).collect();
+    assert_eq!(named, [Some(fence)], "{:?}", found.damage);
+    let seen = fork(&lab.location(), &lab.place("new"), &lab.deps).await;
+    assert_eq!(
+        seen.expect("its end is whole").expect("it is there").next,
+        at(None, 20)
+    );
+}
+
+/// What stands before the damage is no position to go on from, however well it reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_names_no_position_is_not_forked() {
+    let lab = Lab::released(3).await;
+    drop(lab.owner(0).await);
+    let fence_only = damaged(&lab, |path| delete(path, &[7, 8]));
+    let error = fork(&fence_only.location(), &lab.place("new"), &lab.deps)
+        .await
+        .expect_err("no position");
+    assert_eq!(error.code(), "E0116");
+    assert!(
+        !verified(&fence_only).await.damage[0]
+            .repair
+            .contains("checkpoint fork")
+    );
+
+    // Nor is a log that does not say where it ends.
+    let endless = damaged(&lab, |path| {
+        fs::remove_file(path.join(OWNER)).expect("it is there");
+        let log = path.join(LOG);
+        let families = rocksdb::DB::list_cf(&rocksdb::Options::default(), &log).expect("a store");
+        let store =
+            rocksdb::DB::open_cf(&rocksdb::Options::default(), &log, families).expect("nobody has it");
+        let meta = store.cf_handle(META).expect("what is known of the slots");
+        store.delete_cf(meta, META_LAST).expect("it can be deleted");
+    });
+    let error = fork(&endless.location(), &lab.place("new"), &lab.deps)
+        .await
+        .expect_err("no end");
+    assert_eq!(error.code(), "E0116");
+    assert!(!verified(&endless).await.whole);
 }
 
 #[tokio::test(flavor = "multi_thread")]

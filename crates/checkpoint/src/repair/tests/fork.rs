@@ -47,7 +47,7 @@ async fn a_fork_starts_at_the_exact_position_under_an_id_of_its_own() {
         (State::Released, new.to_string())
     );
     let said = fs::read_to_string(new.path().join("owner.json")).expect("it left a word");
-    assert!(!said.contains(".fork-"), "{said}");
+    assert!(!said.contains("baton-fork"), "{said}");
     let beside: Vec<_> = fs::read_dir(lab.root().join("deeper"))
         .expect("it is there")
         .flatten()
@@ -122,6 +122,11 @@ async fn a_place_that_is_taken_is_left_alone() {
     fs::create_dir(lab.root().join("late")).expect("a directory");
     fs::write(lab.root().join("late/notes"), b"mine").expect("a file");
     assert!(taken(late.perform(&lab.deps).await.map(drop)).contains("it holds"));
+    // A link is no directory that could be replaced; what was made for it is removed again.
+    fs::create_dir(lab.root().join("linked")).expect("a directory");
+    std::os::unix::fs::symlink(lab.root().join("linked"), lab.root().join("link")).expect("a link");
+    let link = look("link").await.expect("it can be").expect("it is there");
+    link.perform(&lab.deps).await.expect_err("a link is in the way");
     let names: Vec<String> = fs::read_dir(lab.root())
         .expect("it is there")
         .flatten()
