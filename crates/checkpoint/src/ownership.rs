@@ -121,7 +121,7 @@ pub struct AcquireOptions {
     /// How many committed batches the log keeps (`minBatchesToRetain`).
     pub min_batches_to_retain: u64,
     /// The directory belongs to another program, which runs while it is owned: it may hold anything, and what this crate
-    /// keeps there stays out of that program's way. Give the checkpoint up by [`crate::Lease::surrender`].
+    /// keeps there stays out of that program's way. Give the checkpoint up by `Lease::surrender`.
     pub guard: bool,
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::lab::{BOUND, Lab, REFUSAL, baton, text};
+use crate::lab::{BOUND, Lab, REFUSAL, baton, rounds, text};
 
 /// A directory that is guarded, and what the commands under guard write down.
 struct Place {
@@ -389,6 +389,68 @@ fn a_command_that_outlives_its_guard_keeps_the_lock() {
     );
     ends(&mut place.guard("b", &["--if-owned", "force"], "exit 0"), 0);
     assert!(!lives(grandchild), "force ends what has the lock");
+}
+
+/// Looks that nothing lives of what ran just before (numbers of long ago are others' by now), and runs on with a process out of its parent's sight.
+const SOLITARY: &str = r#"for old in $(sed -n 's/^pid //p' "$NOTES" | tail -n 8); do grep -qsF "$NOTES" "/proc/$old/environ" "/proc/$old/cmdline" && echo "overlap $old" >> "$NOTES"; done
+    echo "pid $$" >> "$NOTES"; (setsid sh -c 'echo "pid $$" >> "$NOTES"; exec sleep 600' &); echo "start $NAME" >> "$NOTES"; exec sleep 600"#;
+
+#[test]
+fn whatever_is_killed_two_commands_never_live_at_once() {
+    let place = Place::open("exec-nemesis");
+    fs::write(&place.notes, "").expect("they can be written");
+    let start = |round: u64, mode: &str| {
+        let name = format!("r{round}");
+        let options = ["--version", &name, "--if-owned", mode, "--stop-timeout", "1s"];
+        place.guard(&name, &options, SOLITARY)
+    };
+    let rounds = rounds(8, 200);
+    let mut owner = start(0, "wait");
+    for round in 0..rounds {
+        place.noted(&format!("start r{round}"));
+        let action = place.lab.below(5);
+        let standby = (action != 4).then(|| start(round + 1, "wait"));
+        // The standby is there, or comes too late: either is right.
+        pause(Duration::from_millis(place.lab.below(300)));
+        let code = match action {
+            0 => {
+                owner.signal(Signal::KILL).expect("it runs");
+                137
+            }
+            1 => {
+                kill_process(as_pid(warden(&owner)), Signal::KILL).expect("it runs");
+                137
+            }
+            2 => {
+                owner.signal(Signal::TERM).expect("it runs");
+                143
+            }
+            3 => {
+                let stopped = place.lab.baton(&["stop", text(&place.checkpoint), "--now"]);
+                assert_eq!(stopped.code, 0, "{}", stopped.stderr);
+                137
+            }
+            _ => {
+                owner.signal(Signal::STOP).expect("it runs");
+                137
+            }
+        };
+        let next = standby.unwrap_or_else(|| start(round + 1, "force"));
+        ends(&mut owner, code);
+        owner = next;
+    }
+    place.noted(&format!("start r{rounds}"));
+    drop(owner);
+    let overlaps = place
+        .notes()
+        .into_iter()
+        .filter(|note| note.starts_with("overlap"));
+    assert_eq!(
+        overlaps.collect::<Vec<_>>(),
+        Vec::<String>::new(),
+        "notes: {:?}",
+        place.notes()
+    );
 }
 
 #[test]
