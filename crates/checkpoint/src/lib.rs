@@ -8,6 +8,8 @@ mod layout;
 #[cfg(feature = "rocksdb")]
 mod lease;
 mod location;
+#[cfg(feature = "object-store")]
+pub mod object;
 mod ownership;
 pub mod protocol;
 mod recovery;
