@@ -154,6 +154,16 @@ pub enum Error {
         /// Its file system.
         filesystem: String,
     },
+    /// A store that cannot keep a second owner out.
+    #[error(
+        "checkpoint `{path}` is on a store without working create-if-absent: {reason}; without it two owners could write one log, give a place on a store that enforces If-None-Match on PUT"
+    )]
+    NoConditionalPut {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
     /// The directory cannot be used.
     #[error("cannot {action} `{path}`; {advice}")]
     Directory {
@@ -299,7 +309,8 @@ impl Error {
             | Self::NotGuarded { .. }
             | Self::Incompatible { .. }
             | Self::NewerFormat { .. }
-            | Self::Filesystem { .. } => ErrorKind::Invalid,
+            | Self::Filesystem { .. }
+            | Self::NoConditionalPut { .. } => ErrorKind::Invalid,
             Self::Directory { .. } | Self::Full { .. } | Self::Discontinuous { .. } => ErrorKind::Failed,
             Self::DamagedRecord { .. }
             | Self::DamagedFile { .. }
@@ -342,6 +353,7 @@ impl Error {
             Self::Store { .. } => "E0123",
             Self::StopTimeout { .. } => "E0124",
             Self::Discontinuous { .. } => "E0125",
+            Self::NoConditionalPut { .. } => "E0126",
             Self::Repair(refused) => refused.code(),
         }
     }

@@ -174,7 +174,9 @@ impl Attempt {
     }
 
     fn pause(&mut self, phase: Phase, elapsed: Duration) -> Action {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.pauses.min(10)).min(LONGEST_PAUSE);
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << self.pauses.min(10))
+            .min(LONGEST_PAUSE);
         if self.sent >= self.budget.requests || elapsed + pause >= self.budget.time {
             return self.end(Action::GiveUp);
         }

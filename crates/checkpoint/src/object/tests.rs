@@ -1,0 +1,6 @@
+mod append;
+mod faulty;
+mod hints;
+mod kept;
+mod real;
+mod support;
