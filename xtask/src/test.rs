@@ -59,6 +59,20 @@ pub(crate) fn run(kafka: bool) -> Result<ExitCode> {
         "--no-fail-fast",
     ];
     totals.tests("checkpoint without RocksDB", cargo::command(&alone));
+    let shared = [
+        "-p",
+        "baton-checkpoint",
+        "--no-default-features",
+        "--features",
+        "object-store",
+        "--lib",
+    ];
+    let deny = ["--quiet", "--tests", "--", "--deny", "warnings"];
+    totals.part("clippy of shared storage", || {
+        quiet(cargo::command(&[&["clippy"], &shared[..5], &deny[..]].concat()))
+    });
+    let object = [&["test", "--no-fail-fast"], &shared[..], &["object::"]].concat();
+    totals.tests("checkpoint on shared storage", cargo::command(&object));
     totals.part("clippy of the model", || quiet(model::clippy()));
     totals.tests("model", model::command());
     let mut all = cargo::command(&["test", "--workspace", "--no-fail-fast"]);

@@ -197,12 +197,15 @@ impl ObjectLog {
     /// [`Error::DamagedRecord`] for a damaged object or a hole, [`Error::NewerFormat`], [`Error::Store`].
     pub async fn load(&self) -> Result<Loaded> {
         let mut newest = self.snapshots().await?.last().copied();
+        let mut looked_again = false;
         for _ in 0..RELOADS {
             let loaded = self.load_behind(newest).await;
-            // A collector may have been faster: what is missing is in a newer snapshot then.
-            if loaded.is_err() {
+            // A collector may have been faster: what is missing is in a newer snapshot then. And a LIST that runs beside two
+            // appends may show the later one alone: a hole is one when it is seen twice.
+            if matches!(loaded, Err(Error::DamagedRecord { .. })) {
                 let now = self.snapshots().await?.last().copied();
-                if now > newest {
+                if now > newest || !looked_again {
+                    looked_again |= now <= newest;
                     newest = now;
                     continue;
                 }

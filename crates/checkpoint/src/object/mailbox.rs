@@ -125,8 +125,12 @@ impl Mailbox {
             let name = path.filename().filter(|name| !name.ends_with(ANSWER))?;
             Uuid::parse_str(name).ok().map(OwnerId)
         });
+        let mut candidates: Vec<OwnerId> = candidates.collect();
+        // From a new place each time: forgotten letters must not stand before a new one for ever.
+        let count = u64::try_from(candidates.len()).unwrap_or(u64::MAX).max(1);
+        candidates.rotate_left(usize::try_from(self.0.deps.rng.next_u64() % count).unwrap_or(0));
         let mut letters = Vec::new();
-        for candidate in candidates.take(LETTERS) {
+        for candidate in candidates.into_iter().take(LETTERS) {
             let path = names::letter(&self.0.place.prefix, candidate);
             // One that cannot be had now is there at the next look.
             if let Ok(Some(bytes)) = self.0.read_once(&path).await

@@ -36,6 +36,14 @@ pub async fn probe(place: &Place, deps: &Deps) -> Result<()> {
         let failure = match outcome {
             Ok(Err(Failure::Exists)) => return Ok(()),
             Ok(Ok(())) => return Err(refuse("it let an existing object be created again")),
+            // A PUT is not found when its bucket is not: no patience brings it.
+            Ok(Err(Failure::Absent)) | Err(Failure::Absent) => {
+                return Err(Error::Location {
+                    text: place.to_string(),
+                    reason: "is in a bucket that does not exist; create the bucket, or name another"
+                        .to_owned(),
+                });
+            }
             Ok(Err(Failure::Unsupported)) | Err(Failure::Unsupported) => {
                 return Err(refuse("it knows no create-if-absent, or it is switched off"));
             }

@@ -156,6 +156,15 @@ impl ObjectLog {
     /// # Errors
     /// [`Error::Store`]: perhaps it is there and perhaps not; nothing depends on it, the next one may succeed.
     pub async fn write_snapshot(&self, snapshot: &Snapshot) -> Result<()> {
+        // What cannot be read back would hide the log from every later start.
+        if !snapshot.is_whole() {
+            return Err(Error::Misuse {
+                what: format!(
+                    "a snapshot up to record {} with a hole was to be written",
+                    snapshot.seq
+                ),
+            });
+        }
         let path = names::snapshot(&self.requests.place.prefix, snapshot.seq);
         match self.requests.create(&path, Bytes::from(snapshot.encode())).await {
             Ok(()) => Ok(()),

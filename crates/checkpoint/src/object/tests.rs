@@ -3,4 +3,5 @@ mod faulty;
 mod hints;
 mod kept;
 mod real;
+mod second_look;
 mod support;
