@@ -287,8 +287,9 @@ async fn a_sink_that_blocks_its_thread_does_not_delay_a_stop_but_keeps_the_owner
     push(&lab.source, 0, 0..2);
     let blocked = lab.sink.block_thread();
     let run = lab.run(Trigger::Default);
+    // A stop that comes between `begin` and the write would end the call before it blocks.
     within(async {
-        while !lab.sink.calls().contains(&"begin") {
+        while !lab.sink.blocks_thread() {
             tokio::task::yield_now().await;
         }
     })
@@ -305,7 +306,7 @@ async fn a_sink_that_blocks_its_thread_does_not_delay_a_stop_but_keeps_the_owner
     within(async {
         loop {
             let mut run = lab.run(Trigger::Default);
-            if run.query.started().await.is_ok() {
+            if run.starts().await.is_ok() {
                 run.batch().await;
                 return;
             }

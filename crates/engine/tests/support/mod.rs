@@ -97,6 +97,11 @@ impl ProbeSink {
         self.state().blocker = Some(blocker);
         release
     }
+
+    /// Whether a write has taken the blocker, and so has its thread.
+    pub(crate) fn blocks_thread(&self) -> bool {
+        self.state().blocker.is_none()
+    }
 }
 
 fn values(rows: &RecordBatch) -> Vec<String> {
@@ -344,6 +349,16 @@ impl Run {
     /// Waits until the query owns its checkpoint.
     pub(crate) async fn started(&self) {
         within(self.query.started()).await.expect("the query starts");
+    }
+
+    /// Waits until the query owns its checkpoint or says why it cannot, time passing: a plain start waits a moment for an
+    /// owner that is just leaving.
+    pub(crate) async fn starts(&self) -> baton_engine::Result<()> {
+        tokio::select! {
+            biased;
+            started = within(self.query.started()) => started,
+            () = pass(&self.clock) => unreachable!("time does not end"),
+        }
     }
 
     /// Waits for the end, time passing.
