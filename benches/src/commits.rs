@@ -85,7 +85,7 @@ impl Commits {
     pub async fn commit(&mut self) -> Result<(), Failure> {
         let planned = self.planned.take().ok_or("the commit before this one failed")?;
         self.batches += 1;
-        let _published = self.lease.permit(&planned)?;
+        let _published = self.lease.permit(&planned).await?;
         let next = Some(draft(self.batches)?);
         self.planned = self.lease.commit(planned, &Receipt::default(), next).await?;
         Ok(())

@@ -49,7 +49,7 @@ const BUILD: [Need; 7] = [
     },
 ];
 
-const KAFKA: [Need; 2] = [
+const SERVERS: [Need; 3] = [
     Need {
         what: "Java 17 or newer",
         package: "default-jre-headless",
@@ -59,6 +59,11 @@ const KAFKA: [Need; 2] = [
         what: "Maven",
         package: "maven",
         is_there: || runs("mvn", &["--version"]),
+    },
+    Need {
+        what: "Python's venv",
+        package: "python3-venv",
+        is_there: || runs("python3", &["-c", "import venv, ensurepip"]),
     },
 ];
 
@@ -115,7 +120,7 @@ pub(crate) fn ensure(kafka: bool) -> Result<()> {
 }
 
 fn missing(kafka: bool) -> Vec<&'static Need> {
-    let needed = BUILD.iter().chain(if kafka { &KAFKA[..] } else { &[] });
+    let needed = BUILD.iter().chain(if kafka { &SERVERS[..] } else { &[] });
     needed.filter(|need| !(need.is_there)()).collect()
 }
 

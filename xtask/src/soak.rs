@@ -3,6 +3,7 @@
 use std::process::{ExitCode, Stdio};
 
 use crate::kafka::Broker;
+use crate::s3::Store;
 use crate::{Result, cargo, refuse, setup};
 
 /// `cargo xtask soak [TEST…]`: all of them, or those whose names hold one of the words.
@@ -12,7 +13,10 @@ pub(crate) fn run(tests: &[String]) -> Result<ExitCode> {
     }
     setup::ensure(true)?;
     let broker = Broker::start()?;
-    let status = cargo::command(&["test", "--workspace", "--test", "process", "--no-fail-fast", "--"])
+    let store = Store::start()?;
+    let mut command = cargo::command(&["test", "--workspace", "--test", "process", "--no-fail-fast", "--"]);
+    let status = store
+        .told_to(&mut command)
         .args(tests)
         .env("BATON_SOAK", "1")
         .env("BATON_TEST_KAFKA", broker.address())

@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use crate::kafka::Broker;
+use crate::s3::Store;
 use crate::{Result, cargo, model, setup, tidy};
 
 /// How many passed and failed so far.
@@ -59,40 +60,54 @@ pub(crate) fn run(kafka: bool) -> Result<ExitCode> {
         "--no-fail-fast",
     ];
     totals.tests("checkpoint without RocksDB", cargo::command(&alone));
-    let shared = [
-        "-p",
-        "baton-checkpoint",
-        "--no-default-features",
-        "--features",
-        "object-store",
-        "--lib",
-    ];
-    let deny = ["--quiet", "--tests", "--", "--deny", "warnings"];
-    totals.part("clippy of shared storage", || {
-        quiet(cargo::command(&[&["clippy"], &shared[..5], &deny[..]].concat()))
+    // Its tests run with all the others, in the binary's features.
+    totals.part("clippy of shared storage alone", || {
+        quiet(cargo::command(&[
+            "clippy",
+            "-p",
+            "baton-checkpoint",
+            "--no-default-features",
+            "--features",
+            "object-store",
+            "--quiet",
+            "--tests",
+            "--",
+            "--deny",
+            "warnings",
+        ]))
     });
-    let object = [&["test", "--no-fail-fast"], &shared[..], &["object::"]].concat();
-    totals.tests("checkpoint on shared storage", cargo::command(&object));
     totals.part("clippy of the model", || quiet(model::clippy()));
     totals.tests("model", model::command());
     let mut all = cargo::command(&["test", "--workspace", "--no-fail-fast"]);
-    if kafka {
-        match Broker::start() {
-            Ok(broker) => {
-                all.env("BATON_TEST_KAFKA", broker.address())
-                    .env("BATON_REQUIRE_KAFKA", "1");
-                totals.tests("tests", all);
-            }
-            Err(failure) => {
-                totals.fail("Kafka", &failure);
-                totals.tests("tests", all);
-            }
-        }
+    // They run as long as these live.
+    let (broker, store) = if kafka {
+        (
+            totals.server("Kafka", Broker::start),
+            totals.server("S3", Store::start),
+        )
     } else {
-        all.env_remove("BATON_TEST_KAFKA")
-            .env_remove("BATON_REQUIRE_KAFKA");
-        totals.tests("tests", all);
-        println!("left out by --no-kafka: process-level tests and all others that need a real broker");
+        (None, None)
+    };
+    for variable in [
+        "BATON_TEST_KAFKA",
+        "BATON_REQUIRE_KAFKA",
+        "BATON_TEST_S3",
+        "BATON_REQUIRE_S3",
+    ] {
+        all.env_remove(variable);
+    }
+    if let Some(broker) = &broker {
+        all.env("BATON_TEST_KAFKA", broker.address())
+            .env("BATON_REQUIRE_KAFKA", "1");
+    }
+    if let Some(store) = &store {
+        store.told_to(&mut all);
+    }
+    totals.tests("tests", all);
+    if !kafka {
+        println!(
+            "left out by --no-kafka: process-level tests and all others that need a real broker or a real S3 server"
+        );
     }
     for name in &totals.names {
         println!("failed: {name}");
@@ -116,6 +131,11 @@ impl Totals {
             }
             Err(failure) => self.fail(name, &failure),
         }
+    }
+
+    /// A server that tests need; a failure when it does not start.
+    fn server<S>(&mut self, name: &str, start: impl FnOnce() -> Result<S>) -> Option<S> {
+        start().map_err(|failure| self.fail(name, &failure)).ok()
     }
 
     fn fail(&mut self, name: &str, failure: &str) {

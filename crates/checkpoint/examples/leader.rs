@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 lease.plan(draft).await?
             }
         };
-        let _permit = lease.permit(&planned)?;
+        let _permit = lease.permit(&planned).await?;
         writeln!(
             std::io::stdout(),
             "epoch {} does number {}",

@@ -4,21 +4,32 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
+#[cfg(feature = "object-store")]
+use crate::object::Place;
 use crate::{Error, Result};
 
-/// The place of a checkpoint: a directory of this machine.
+/// The place of a checkpoint: a directory of this machine, or a prefix on shared storage.
 ///
 /// ```
 /// use baton_checkpoint::Location;
 /// assert_eq!(Location::parse("file:///tmp/c")?, Location::parse("/tmp/./c/")?);
-/// assert!(Location::parse("s3://bucket/c").is_err());
+/// assert!(Location::parse("hdfs://node/c").is_err());
 /// # Ok::<(), baton_checkpoint::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Location(PathBuf);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Local(PathBuf),
+    #[cfg(feature = "object-store")]
+    Shared(Place),
+}
 
 impl Location {
-    /// Reads a path or a `file://` URL. A relative path starts in the current directory.
+    /// Reads a path, a `file://` URL, or with the feature `object-store` one of `s3://`, `gs://` and `az://`, whose
+    /// credentials and endpoint are taken from the environment (see [`crate::object::Place::open`]). A relative path starts
+    /// in the current directory. Nothing is connected.
     ///
     /// # Errors
     /// [`Error::Location`] for an empty path, another machine's `file://` URL, or storage that is not supported.
@@ -32,16 +43,21 @@ impl Location {
             Some((scheme, rest)) => match scheme.to_ascii_lowercase().as_str() {
                 "file" => local_part(rest)
                     .ok_or_else(|| refuse("is not on this machine; write file:///path".into()))?,
-                "s3" | "s3a" | "gs" | "az" | "abfss" | "hdfs" | "wasbs" => {
-                    let reason = format!(
-                        "is on {scheme}, which this version cannot use; give a local path or file:///path"
-                    );
+                #[cfg(feature = "object-store")]
+                "s3" | "s3a" | "gs" | "az" => {
+                    return Place::open(text, std::env::vars()).map(Self::from);
+                }
+                #[cfg(not(feature = "object-store"))]
+                "s3" | "s3a" | "gs" | "az" => {
+                    let reason = format!("is on {scheme}, which is not built in; give {KNOWN}");
+                    return Err(refuse(reason));
+                }
+                "abfss" | "hdfs" | "wasbs" => {
+                    let reason = format!("is on {scheme}, which cannot be used; give {KNOWN}");
                     return Err(refuse(reason));
                 }
                 _ => {
-                    return Err(refuse(format!(
-                        "has the unknown scheme {scheme}; give a local path or file:///path"
-                    )));
+                    return Err(refuse(format!("has the unknown scheme {scheme}; give {KNOWN}")));
                 }
             },
         };
@@ -55,18 +71,61 @@ impl Location {
         }
         let absolute =
             std::path::absolute(path).map_err(|error| refuse(format!("cannot be made absolute: {error}")))?;
-        Ok(Self(
+        Ok(Self(Kind::Local(
             absolute
                 .components()
                 .filter(|part| *part != Component::CurDir)
                 .collect(),
-        ))
+        )))
     }
 
-    /// The directory.
+    /// The directory, or what messages call the place on shared storage.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        match &self.0 {
+            Kind::Local(path) => path,
+            #[cfg(feature = "object-store")]
+            Kind::Shared(place) => place.path(),
+        }
+    }
+
+    /// The place on shared storage, if it is on one.
+    #[cfg(feature = "object-store")]
+    #[must_use]
+    pub const fn place(&self) -> Option<&Place> {
+        match &self.0 {
+            Kind::Local(_) => None,
+            Kind::Shared(place) => Some(place),
+        }
+    }
+
+    /// The directory of this machine.
+    #[cfg(feature = "rocksdb")]
+    pub(crate) fn local(&self) -> Result<&Path> {
+        match &self.0 {
+            Kind::Local(path) => Ok(path),
+            #[cfg(feature = "object-store")]
+            Kind::Shared(place) => Err(Error::Location {
+                text: place.to_string(),
+                reason: "is on shared storage, where this command does not work yet; run, status, stop and checkpoint show do"
+                    .to_owned(),
+            }),
+        }
+    }
+}
+
+/// What can be given.
+const KNOWN: &str = if cfg!(feature = "object-store") {
+    "a local path, file:///path, s3://bucket/prefix, gs:// or az://"
+} else {
+    "a local path or file:///path"
+};
+
+/// A store that is there already.
+#[cfg(feature = "object-store")]
+impl From<Place> for Location {
+    fn from(place: Place) -> Self {
+        Self(Kind::Shared(place))
     }
 }
 
@@ -89,7 +148,7 @@ impl FromStr for Location {
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.display().fmt(f)
+        self.path().display().fmt(f)
     }
 }
 
@@ -115,21 +174,22 @@ mod tests {
 
     #[test]
     fn other_machines_and_stores_are_refused_by_name() {
-        for text in [
-            "",
-            "s3://b/p",
-            "gs://b/p",
-            "az://c/p",
-            "hdfs://n/p",
-            "file://host/p",
-            "ftp://h/p",
-        ] {
+        for text in ["", "abfss://c/p", "hdfs://n/p", "file://host/p", "ftp://h/p"] {
             check(text, None);
         }
-        let error = Location::parse("s3://b/p").expect_err("not yet").to_string();
+        let error = Location::parse("hdfs://b/p").expect_err("never").to_string();
         assert!(
-            error.contains("s3://b/p") && error.contains("local path"),
+            error.contains("hdfs://b/p") && error.contains("local path"),
             "{error}"
         );
+    }
+
+    #[test]
+    #[cfg(feature = "object-store")]
+    fn shared_storage_is_named_as_it_was_given() {
+        let found = Location::parse("s3://bucket/jobs/one/").expect("a bucket and a prefix");
+        assert_eq!(found.to_string(), "s3://bucket/jobs/one");
+        assert!(found.place().is_some());
+        assert!(Location::parse("s3://bucket").is_err(), "no prefix");
     }
 }

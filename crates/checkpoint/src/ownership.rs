@@ -120,6 +120,9 @@ pub struct AcquireOptions {
     pub accept_changes: bool,
     /// How many committed batches the log keeps (`minBatchesToRetain`).
     pub min_batches_to_retain: u64,
+    /// How long an owner on shared storage may be silent before others may think it dead. Candidates wait for the longer of
+    /// the owner's and their own. A directory needs none: the kernel knows who lives.
+    pub lease: Duration,
     /// The directory belongs to another program, which runs while it is owned: it may hold anything, and what this crate
     /// keeps there stays out of that program's way. Give the checkpoint up by `Lease::surrender`.
     pub guard: bool,
@@ -134,6 +137,7 @@ impl Default for AcquireOptions {
             on_drain_timeout: OnDrainTimeout::GiveUp,
             accept_changes: false,
             min_batches_to_retain: 100,
+            lease: Duration::from_secs(10),
             guard: false,
         }
     }

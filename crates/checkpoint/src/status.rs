@@ -59,6 +59,8 @@ pub enum State {
     Released,
     /// Its owner is gone without releasing it; the next start resumes.
     Interrupted,
+    /// On shared storage: its owner was not seen alive just now, but it has not been silent for its whole lease.
+    Unknown,
 }
 
 /// Who waits for a checkpoint.

@@ -1,38 +1,28 @@
 //! From a candidate to an owner.
 
-use baton_core::{OwnerId, Position};
+use baton_core::OwnerId;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-use super::directory::{Directory, Tenant, host, is_alive};
+use super::applicant::{Applicant, MOMENT};
+use super::directory::{Directory, Tenant, is_alive};
+use super::ground::Ground;
 use super::marker::{Marker, read_hint};
 use super::office::Lease;
 use super::read::look;
 use super::shared::Shared;
 use super::wire::{Answer, Ask, Call, Peer};
-use crate::protocol::{Event, NewFence, Owner};
+use crate::protocol::{Event, Owner};
 use crate::status::{Hint, State, Status};
 use crate::store::{Keeper, verify};
-use crate::{
-    AcquireEvent, AcquireOptions, Candidate, Deps, Error, IfOwned, JobShape, Location, OnDrainTimeout,
-    OwnerInfo, Result,
-};
+use crate::{AcquireEvent, AcquireOptions, Candidate, Deps, Error, IfOwned, Location, OwnerInfo, Result};
 
 /// How often the lock is tried. Blocking in `flock` would wake candidates in an order that nobody chose.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How long a plain start waits for an owner that is just leaving, or for a successor that is just coming.
-const MOMENT: Duration = Duration::from_secs(1);
-
 /// How long an owner may take to say who it is.
 const ANSWER: Duration = Duration::from_millis(700);
-
-/// How long a successor that was named outranks everybody else.
-const SUCCESSOR: Duration = Duration::from_secs(5);
-
-/// How often a wait that goes on is said again.
-const REMINDER: Duration = Duration::from_secs(30);
 
 /// Gets the checkpoint, creating it where there is none.
 ///
@@ -52,6 +42,10 @@ pub async fn acquire(
     deps: &Deps,
     events: mpsc::Sender<AcquireEvent>,
 ) -> Result<Lease> {
+    #[cfg(feature = "object-store")]
+    if let Some(place) = location.place() {
+        return Box::pin(super::remote::acquire(place, candidate, options, deps, events)).await;
+    }
     let mut seeker = Seeker::new(location, candidate, options, deps, events)?;
     loop {
         if seeker.directory.try_lock()? {
@@ -64,32 +58,12 @@ pub async fn acquire(
     }
 }
 
-/// A candidate on its way.
+/// A candidate for a directory.
 pub(super) struct Seeker {
     pub(super) directory: Arc<Directory>,
-    pub(super) me: OwnerInfo,
-    pub(super) deps: Deps,
-    candidate: Candidate,
-    options: AcquireOptions,
-    events: mpsc::Sender<AcquireEvent>,
-    /// What it does about an owner now; a take-over may become a wait.
-    mode: IfOwned,
-    /// When it started, on the monotonic clock.
-    started: Duration,
+    pub(super) applicant: Applicant,
     /// The owner it talks to.
     peer: Option<Box<Peer>>,
-    /// Who owns the checkpoint, as far as somebody says.
-    holder: Option<OwnerInfo>,
-    /// Since when the owner has been asked to hand over.
-    asked: Option<Duration>,
-    accepted: bool,
-    /// When waiting was said last.
-    said: Option<Duration>,
-    /// The successor that a release named, and since when it has been waited for.
-    successor: Option<(OwnerId, Duration)>,
-    /// The owner was ended by us.
-    pub(super) forced: bool,
-    compared: bool,
 }
 
 impl Seeker {
@@ -104,40 +78,11 @@ impl Seeker {
         let directory = Directory::create(location.path(), tenant)?;
         // Somebody else's directory is refused whoever has its lock.
         directory.content()?;
-        let me = OwnerInfo {
-            id: candidate.owner,
-            host: host(),
-            pid: std::process::id(),
-            version: candidate.version.clone(),
-            epoch: None,
-            since: deps.clock.now(),
-        };
         Ok(Self {
             directory: Arc::new(directory),
-            me,
-            deps: deps.clone(),
-            mode: options.if_owned,
-            candidate,
-            options,
-            events,
-            started: deps.clock.elapsed(),
+            applicant: Applicant::new(location.path(), candidate, options, deps, events),
             peer: None,
-            holder: None,
-            asked: None,
-            accepted: false,
-            said: None,
-            successor: None,
-            forced: false,
-            compared: false,
         })
-    }
-
-    fn now(&self) -> Duration {
-        self.deps.clock.elapsed()
-    }
-
-    fn tell(&self, event: AcquireEvent) {
-        drop(self.events.try_send(event));
     }
 
     // ---- with the lock ----
@@ -153,7 +98,7 @@ impl Seeker {
             Some(marker) => (marker, marker.creating),
             None => {
                 self.directory.make_home()?;
-                let marker = Marker::new(baton_core::CheckpointId(self.deps.rng.uuid()));
+                let marker = Marker::new(baton_core::CheckpointId(self.applicant.deps.rng.uuid()));
                 marker.write(&self.directory)?;
                 (marker, true)
             }
@@ -164,8 +109,8 @@ impl Seeker {
             .as_ref()
             .and_then(|hint| hint.successor.as_ref())
             .map(|info| info.id)
-            && successor != self.me.id
-            && !self.forced
+            && successor != self.applicant.me.id
+            && !self.applicant.forced
             && !self.is_gone(successor, hint.as_ref())
         {
             // The log decides, but opening it would make the successor wait.
@@ -178,11 +123,11 @@ impl Seeker {
         let contents = verify(&self.directory.home(), id, found, acknowledged)?;
         let log = contents.log();
         if let Some(old) = log.shape() {
-            self.compare(old)?;
+            self.applicant.compare(old)?;
         }
         if let Some(successor) = log.released().and_then(|released| released.successor)
-            && successor != self.me.id
-            && !self.forced
+            && successor != self.applicant.me.id
+            && !self.applicant.forced
             && !self.is_gone(successor, hint.as_ref())
         {
             drop(keeper);
@@ -190,31 +135,23 @@ impl Seeker {
         }
 
         let (sender, requests) = mpsc::channel(16);
-        let mut me = self.me.clone();
-        me.since = self.deps.clock.now();
+        let mut me = self.applicant.me.clone();
+        me.since = self.applicant.deps.clock.now();
         me.epoch = Some(log.epoch().next());
         let shared = Arc::new(Shared::new(
-            Arc::clone(&self.directory),
+            Ground::Local(Arc::clone(&self.directory), keeper),
             id,
             me,
-            self.deps.clone(),
-            keeper,
+            self.applicant.deps.clone(),
             sender,
-            Owner::candidate(self.me.id, self.candidate.handover),
+            Owner::candidate(self.applicant.me.id, self.applicant.candidate.handover),
         ));
-        let fence = NewFence {
-            host: self.me.host.clone(),
-            pid: self.me.pid,
-            shape: self.candidate.shape.clone(),
-            forced: self.forced,
-            // Looked at just above.
-            successor_is_gone: true,
-        };
+        let fence = self.applicant.fence();
         let mut lease = Lease::new(
             shared,
             requests,
             contents.floor,
-            self.options.min_batches_to_retain,
+            self.applicant.options.min_batches_to_retain,
         );
         lease.perform(Event::Acquired).await?;
         lease
@@ -231,57 +168,17 @@ impl Seeker {
         Ok(Some(lease))
     }
 
-    /// Compares our job with the one that the checkpoint knows.
-    fn compare(&mut self, old: &JobShape) -> Result<()> {
-        if std::mem::replace(&mut self.compared, true) {
-            return Ok(());
-        }
-        let found = self.candidate.shape.compare(old);
-        if !found.refusals.is_empty() && !self.options.accept_changes {
-            return Err(Error::Incompatible {
-                path: self.directory.path().to_owned(),
-                difference: found.refusals.join("; "),
-            });
-        }
-        if !found.is_empty() {
-            self.tell(AcquireEvent::Difference {
-                notes: found.notes,
-                refusals: found.refusals,
-            });
-        }
-        Ok(())
-    }
-
-    /// Whether a successor that a release named will not come: it is dead, or has had its time.
+    /// Whether a successor that a release named will not come.
     fn is_gone(&mut self, successor: OwnerId, hint: Option<&Hint>) -> bool {
-        let now = self.now();
-        let since = match self.successor {
-            Some((id, since)) if id == successor => since,
-            _ => {
-                self.successor = Some((successor, now));
-                now
-            }
-        };
         let info = hint.and_then(|hint| hint.expects(successor));
-        let is_dead = info.is_some_and(|info| info.host == self.me.host && !is_alive(info.pid));
-        is_dead || now.saturating_sub(since) >= SUCCESSOR
+        let is_dead = info.is_some_and(|info| info.host == self.applicant.me.host && !is_alive(info.pid));
+        self.applicant.is_gone(successor, is_dead)
     }
 
     async fn hold_back(&mut self, successor: OwnerId, hint: Option<&Hint>) -> Result<()> {
         let expected = hint.and_then(|hint| hint.expects(successor));
         let who = expected.map_or_else(|| successor.to_string(), ToString::to_string);
-        let waited = self
-            .successor
-            .map_or(Duration::ZERO, |(_, since)| self.now().saturating_sub(since));
-        if self.mode == IfOwned::Fail && waited >= MOMENT {
-            return Err(self.held(format!("{who}, to whom it is being handed over")));
-        }
-        if self.mode != IfOwned::Fail {
-            self.say_waiting(&format!("it is being handed over to {who}"));
-        }
-        self.check_wait_timeout(&who)?;
-        self.deps.clock.sleep(POLL).await;
-        Ok(())
+        self.applicant.hold_back(&who, POLL).await
     }
 
     // ---- without the lock ----
@@ -293,19 +190,19 @@ impl Seeker {
             self.peer = None;
             return Ok(());
         }
-        if self.mode == IfOwned::Fail {
+        if self.applicant.mode == IfOwned::Fail {
             return self.fail().await;
         }
-        if !self.compared {
+        if !self.applicant.compared {
             // Before anybody is disturbed.
             if let Some(shape) = look(&self.directory)
                 .await?
                 .and_then(|look| look.contents.log().shape().cloned())
             {
-                self.compare(&shape)?;
+                self.applicant.compare(&shape)?;
             }
         }
-        if self.mode == IfOwned::Force {
+        if self.applicant.mode == IfOwned::Force {
             return self.force().await;
         }
         if self.peer.is_none() {
@@ -313,14 +210,14 @@ impl Seeker {
         }
         let heard = match &mut self.peer {
             None => {
-                self.deps.clock.sleep(POLL).await;
+                self.applicant.deps.clock.sleep(POLL).await;
                 None
             }
             Some(peer) => {
                 tokio::select! {
                     biased;
                     heard = peer.ears.hear::<Answer>() => Some(heard),
-                    () = self.deps.clock.sleep(POLL) => None,
+                    () = self.applicant.deps.clock.sleep(POLL) => None,
                 }
             }
         };
@@ -331,39 +228,33 @@ impl Seeker {
                 self.peer = None;
                 return Ok(());
             }
-            Some(Some(answer)) => self.hear(answer)?,
+            Some(Some(answer)) => self.applicant.hear(answer)?,
         }
         self.check_patience().await
     }
 
     /// A plain start: says who has it, and ends.
     async fn fail(&mut self) -> Result<()> {
-        let waited = self.now().saturating_sub(self.started);
+        let waited = self.applicant.waited();
         let (status, answered) = self.holders_status().await;
         let leaves = matches!(&status, Some(status) if status.state != State::Running);
         // One that has just claimed it opens its socket next.
         if (leaves || !answered) && waited < MOMENT {
-            self.deps.clock.sleep(POLL).await;
+            self.applicant.deps.clock.sleep(POLL).await;
             return Ok(());
         }
         let mut holder = describe(status.as_ref(), self.directory.lock_holder());
         if !answered && status.is_some() {
             holder.push_str(", which does not answer (--if-owned force ends it)");
         }
-        Err(self.held(holder))
-    }
-
-    fn held(&self, holder: String) -> Error {
-        Error::Held {
-            path: self.directory.path().to_owned(),
-            holder,
-        }
+        Err(self.applicant.held(holder))
     }
 
     /// The owner's status, by itself or by the file it left; and whether it was by itself.
     pub(super) async fn holders_status(&self) -> (Option<Status>, bool) {
         if let Call::Connected(mut peer) = Peer::call(&self.directory).await
-            && let Some(Answer::Status { status }) = peer.ask(&Ask::Status, ANSWER, &self.deps.clock).await
+            && let Some(Answer::Status { status }) =
+                peer.ask(&Ask::Status, ANSWER, &self.applicant.deps.clock).await
         {
             return (Some(*status), true);
         }
@@ -384,138 +275,33 @@ impl Seeker {
         let Call::Connected(mut peer) = Peer::call(&self.directory).await else {
             return Ok(());
         };
-        let candidate = self.me.clone();
+        let candidate = self.applicant.me.clone();
         let request = Ask::Request {
             candidate,
-            mode: self.mode,
+            mode: self.applicant.mode,
         };
         if peer.mouth.say(&request).await.is_ok() {
-            if self.mode == IfOwned::Takeover {
-                self.asked = Some(self.now());
-                self.accepted = false;
+            if self.applicant.mode == IfOwned::Takeover {
+                self.applicant.asks();
             }
             self.peer = Some(peer);
         }
         Ok(())
     }
 
-    fn hear(&mut self, answer: Answer) -> Result<()> {
-        match answer {
-            Answer::Waiting { holder } => {
-                self.holder = Some(holder);
-                self.say_waiting("it is owned");
-            }
-            Answer::Accepted { holder, batch, end } => {
-                self.holder = Some(holder.clone());
-                if !std::mem::replace(&mut self.accepted, true) {
-                    self.tell(AcquireEvent::Asked { holder });
-                    self.accept(batch, end);
-                }
-            }
-            Answer::Refused {
-                holder,
-                reason,
-                wait: true,
-            } => {
-                self.holder = Some(holder);
-                self.mode = IfOwned::Wait;
-                self.asked = None;
-                self.tell(AcquireEvent::Degraded {
-                    reason: reason.clone(),
-                });
-                self.say_waiting(&reason);
-            }
-            Answer::Refused {
-                holder,
-                reason,
-                wait: false,
-            } => {
-                return Err(Error::TakeoverRefused {
-                    path: self.directory.path().to_owned(),
-                    holder: holder.to_string(),
-                    reason,
-                });
-            }
-            Answer::Status { .. }
-            | Answer::SinkDone { .. }
-            | Answer::Released
-            | Answer::Stopping
-            | Answer::Unknown => {}
-        }
-        Ok(())
-    }
-
-    fn accept(&self, batch: Option<baton_core::BatchId>, end: Position) {
-        self.tell(AcquireEvent::Accepted { batch, end });
-    }
-
-    /// Says whom we wait for, at once and then every 30 s.
-    fn say_waiting(&mut self, why: &str) {
-        let now = self.now();
-        if self.said.is_none_or(|said| now.saturating_sub(said) >= REMINDER) {
-            self.said = Some(now);
-            self.tell(AcquireEvent::Waiting {
-                holder: self.holder.clone(),
-                why: why.to_owned(),
-            });
-        }
-    }
-
     async fn check_patience(&mut self) -> Result<()> {
-        let now = self.now();
-        // An owner that does not say who it is, is waited for all the same.
-        if self.mode == IfOwned::Wait && now.saturating_sub(self.started) >= ANSWER {
-            self.say_waiting("it is owned");
+        let outcome = self.applicant.check_patience(self.directory.lock_holder());
+        if matches!(outcome, Err(Error::DrainTimeout { .. }))
+            && let Some(peer) = &mut self.peer
+        {
+            drop(peer.mouth.say(&Ask::Cancel).await);
         }
-        if self.mode == IfOwned::Wait {
-            let holder = self.describe_holder();
-            return self.check_wait_timeout(&holder);
-        }
-        let since = self.asked.unwrap_or(self.started);
-        if now.saturating_sub(since) < self.options.drain_timeout {
-            return Ok(());
-        }
-        match self.options.on_drain_timeout {
-            OnDrainTimeout::Force => {
-                self.mode = IfOwned::Force;
-                Ok(())
-            }
-            OnDrainTimeout::GiveUp => {
-                if let Some(peer) = &mut self.peer {
-                    drop(peer.mouth.say(&Ask::Cancel).await);
-                }
-                Err(Error::DrainTimeout {
-                    path: self.directory.path().to_owned(),
-                    holder: self.describe_holder(),
-                    waited: format!("{:?}", self.options.drain_timeout),
-                })
-            }
-        }
-    }
-
-    fn check_wait_timeout(&self, holder: &str) -> Result<()> {
-        let waited = self.now().saturating_sub(self.started);
-        match self.options.wait_timeout {
-            Some(timeout) if waited >= timeout && self.mode == IfOwned::Wait => Err(Error::WaitTimeout {
-                path: self.directory.path().to_owned(),
-                holder: holder.to_owned(),
-                waited: format!("{timeout:?}"),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    fn describe_holder(&self) -> String {
-        match &self.holder {
-            Some(holder) => holder.to_string(),
-            None => describe(None, self.directory.lock_holder()),
-        }
+        outcome
     }
 
     pub(super) fn has_forced(&mut self, holder: OwnerInfo) {
-        self.forced = true;
         self.peer = None;
-        self.tell(AcquireEvent::Forced { holder });
+        self.applicant.has_forced(holder);
     }
 }
 

@@ -28,7 +28,7 @@ impl Seeker {
         let mut pid = self.directory.lock_holder();
         if let Call::Connected(mut peer) = call {
             pid = peer.pid.or(pid);
-            let by = self.me.to_string();
+            let by = self.applicant.me.to_string();
             if peer.mouth.say(&Ask::Abandon { by }).await.is_ok() && self.becomes_free(YIELD).await? {
                 self.has_forced(holder.unwrap_or_else(|| self.nameless(pid)));
                 return Ok(());
@@ -48,13 +48,13 @@ impl Seeker {
             holder: holder.clone(),
             reason: reason.to_owned(),
         };
-        let start = self.deps.clock.elapsed();
+        let start = self.applicant.deps.clock.elapsed();
         let lock = self.directory.lock_taker();
         self.kill_one(pid, &fail).await?;
         // A guard's warden needs a moment to end what the guard ran.
         let mut patience = YIELD;
         while !self.becomes_free(patience).await? {
-            if self.deps.clock.elapsed().saturating_sub(start) >= DEATH {
+            if self.applicant.deps.clock.elapsed().saturating_sub(start) >= DEATH {
                 return Err(fail("it was killed but does not die, most likely its disk hangs"));
             }
             // What has inherited the very same lock: nobody who has claimed the checkpoint since.
@@ -103,27 +103,27 @@ impl Seeker {
 
     /// Polls the lock; gives it back at once, for the claim to take it in its own way.
     async fn becomes_free(&self, patience: Duration) -> Result<bool> {
-        let start = self.deps.clock.elapsed();
+        let start = self.applicant.deps.clock.elapsed();
         loop {
             if !self.directory.is_in_place() || self.directory.try_lock()? {
                 self.directory.unlock();
                 return Ok(true);
             }
-            if self.deps.clock.elapsed().saturating_sub(start) >= patience {
+            if self.applicant.deps.clock.elapsed().saturating_sub(start) >= patience {
                 return Ok(false);
             }
-            self.deps.clock.sleep(POLL).await;
+            self.applicant.deps.clock.sleep(POLL).await;
         }
     }
 
     fn nameless(&self, pid: Option<u32>) -> OwnerInfo {
         OwnerInfo {
             id: OwnerId(Uuid::nil()),
-            host: self.me.host.clone(),
+            host: self.applicant.me.host.clone(),
             pid: pid.unwrap_or_default(),
             version: "unknown".to_owned(),
             epoch: None,
-            since: self.deps.clock.now(),
+            since: self.applicant.deps.clock.now(),
         }
     }
 }

@@ -24,6 +24,10 @@ const POLL: Duration = Duration::from_millis(20);
 /// # Cancel safety
 /// It changes nothing.
 pub async fn inspect(location: &Location, deps: &Deps) -> Result<Status> {
+    #[cfg(feature = "object-store")]
+    if let Some(place) = location.place() {
+        return Box::pin(super::remote::inspect(place, deps)).await;
+    }
     let empty = Status::empty(location.to_string());
     let Some(directory) = Directory::find(location.path())?.map(Arc::new) else {
         return Ok(empty);
@@ -94,6 +98,10 @@ pub enum StopOutcome {
 /// # Cancel safety
 /// The owner may have been asked already; it ends all the same.
 pub async fn stop(location: &Location, now: bool, timeout: Duration, deps: &Deps) -> Result<StopOutcome> {
+    #[cfg(feature = "object-store")]
+    if let Some(place) = location.place() {
+        return Box::pin(super::remote::stop(place, now, timeout, deps)).await;
+    }
     let Some(directory) = Directory::find(location.path())? else {
         return Ok(StopOutcome::NotRunning);
     };

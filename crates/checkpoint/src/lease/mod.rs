@@ -1,14 +1,18 @@
 //! The lease: the state machine, driven by a directory, a store and a socket.
 
 mod acquire;
+mod applicant;
 mod directory;
 mod filesystem;
 mod force;
+mod ground;
 mod holder;
 mod inspect;
 mod marker;
 mod office;
 mod read;
+#[cfg(feature = "object-store")]
+mod remote;
 mod server;
 mod shared;
 mod wire;

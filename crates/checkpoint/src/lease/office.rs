@@ -7,11 +7,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
+use super::ground::{Entry, NotWritten};
 use super::server::Server;
 use super::shared::{Over, Shared};
-use crate::codec::encode_slot;
 use crate::protocol::{Action, Body, End, Event, Record, Violation};
-use crate::store::Append;
 use crate::{
     Error, HandOver, OwnerInfo, PlanDraft, Planned, PositionReason, Recovery, Report, Request, Result, Resume,
 };
@@ -54,7 +53,7 @@ impl Lease {
         self.recovery = self
             .shared
             .look(|owner| owner.log().recovery(self.shared.checkpoint));
-        self.server = Server::start(Arc::clone(&self.shared));
+        self.server = Server::start(&self.shared);
         self.shared.publish();
     }
 
@@ -131,7 +130,7 @@ impl Lease {
     /// # Errors
     /// [`Error::Fenced`] if it is not.
     pub fn confirm(&mut self) -> Result<()> {
-        let lost = if self.shared.directory.is_in_place() {
+        let lost = if self.shared.ground.is_in_place() {
             match self.shared.look(|owner| owner.end().cloned()) {
                 None => return Ok(()),
                 Some(end) => vec![Action::Exit(end)],
@@ -150,8 +149,16 @@ impl Lease {
     ///
     /// # Errors
     /// [`Error::Fenced`] if it is not ours, [`Error::Misuse`] if the batch is not the planned one, or is adopted.
-    pub fn permit(&mut self, planned: &Planned) -> Result<CommitPermit> {
+    ///
+    /// # Cancel safety
+    /// Nothing is changed before the last look is over.
+    pub async fn permit(&mut self, planned: &Planned) -> Result<CommitPermit> {
         self.confirm()?;
+        let free = self.shared.look(|owner| owner.log().free());
+        if let Some(by) = self.shared.ground.look_again(free).await? {
+            let lost = self.shared.step(Event::LockLost(by));
+            self.settle(lost)?;
+        }
         let plan = planned.write_id;
         if !self.shared.look(|owner| owner.is_publishing(plan)) {
             let actions = self.shared.step(Event::PermitAsked(plan));
@@ -201,7 +208,7 @@ impl Lease {
     /// [`Lease::confirm`] or [`Lease::surrender`] gives it up. For whoever has to end something first.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        self.shared.directory.is_in_place() && self.shared.look(|owner| owner.end().is_none())
+        self.shared.ground.is_in_place() && self.shared.look(|owner| owner.end().is_none())
     }
 
     /// Who wants the checkpoint at once. Only a guard is asked: a job gives it up by itself, between two batches.
@@ -232,7 +239,7 @@ impl Lease {
     /// # Errors
     /// When no descriptor is left.
     pub fn inheritable_lock(&self) -> io::Result<OwnedFd> {
-        self.shared.directory.inheritable()
+        self.shared.ground.inheritable()
     }
 
     /// Lets the next record that is written carry what the hand-over to this owner cost. Writes nothing by itself.
@@ -260,8 +267,7 @@ impl Lease {
             match action {
                 Action::Append(bodies) => queue.extend(self.append(bodies).await?),
                 Action::Unlock => {
-                    let hint = self.last_hint();
-                    self.shared.keeper.close(hint).await;
+                    self.shared.ground.close(|| self.last_hint()).await;
                 }
                 other => left.push(other),
             }
@@ -270,7 +276,7 @@ impl Lease {
     }
 
     async fn append(&mut self, bodies: Vec<Body>) -> Result<Vec<Action>> {
-        if !self.shared.directory.is_in_place() {
+        if !self.shared.ground.is_in_place() {
             return Ok(self.shared.step(self.replaced()));
         }
         let records = self.stamp(bodies);
@@ -279,7 +285,7 @@ impl Lease {
             debug_assert!(false, "{id}: {reason}");
             tracing::error!(invariant = id, reason, "baton_invariant_violations_total");
             drop(self.shared.step(Event::AppendFailed(format!("{id}: {reason}"))));
-            self.shared.keeper.close_soon();
+            self.shared.ground.close_soon();
             return Err(Error::Invariant {
                 invariant: id,
                 reason,
@@ -294,29 +300,28 @@ impl Lease {
         } else {
             (Vec::new(), self.floor)
         };
-        let seq = records.first().map_or(0, |record| record.seq);
-        let append = Append {
-            seq,
-            slot: encode_slot(seq, &records),
+        let entry = Entry {
+            seq: records.first().map_or(0, |record| record.seq),
+            records: &records,
             retired,
             floor,
         };
-        match self.shared.keeper.append(append).await {
+        match self.shared.ground.append(entry).await {
             Ok(()) => {
                 self.floor = floor;
                 let actions = self.shared.step(Event::Appended(records));
                 self.shared.publish();
                 Ok(actions)
             }
-            // Whoever took the checkpoint by force closed the store before we came.
+            // Whoever took the checkpoint closed it before we came.
             Err(_) if self.shared.look(|owner| owner.end().is_some()) => Ok(self
                 .shared
                 .look(|owner| owner.end().cloned())
                 .map(Action::Exit)
                 .into_iter()
                 .collect()),
-            Err(failure) => {
-                let error = failure.about(&self.shared.directory.home());
+            Err(NotWritten::Lost(by)) => Ok(self.shared.step(Event::AppendLost(by))),
+            Err(NotWritten::Failed(error)) => {
                 drop(self.shared.step(Event::AppendFailed(error.to_string())));
                 Err(error)
             }
@@ -328,12 +333,18 @@ impl Lease {
         let deps = &self.shared.deps;
         let (seq, epoch) = self.shared.look(|owner| (owner.log().free(), owner.epoch()));
         let at = deps.clock.now();
+        let names = |body: &Body| seq == 0 && matches!(body, Body::Fence { .. });
         bodies
             .into_iter()
             .map(|body| Record {
                 seq,
                 epoch,
-                write_id: WriteId(deps.rng.uuid()),
+                // The first record of all names the checkpoint: shared storage needs no other place for that.
+                write_id: WriteId(if names(&body) {
+                    self.shared.checkpoint.0
+                } else {
+                    deps.rng.uuid()
+                }),
                 owner: self.shared.me.id,
                 at,
                 version: self.shared.me.version.clone(),
@@ -345,12 +356,12 @@ impl Lease {
 
     /// Turns decisions against us into errors, and passes on what is for the job.
     fn settle(&self, actions: Vec<Action>) -> Result<Vec<Action>> {
-        let path = || self.shared.directory.path().to_owned();
+        let path = || self.shared.ground.path().to_owned();
         let mut left = Vec::new();
         let mut failed = None;
         for action in actions {
             match action {
-                Action::Unlock => self.shared.keeper.close_soon(),
+                Action::Unlock => self.shared.ground.close_soon(),
                 Action::Tell(request) => self.shared.tell(request),
                 Action::Exit(End::Released) => {}
                 Action::Exit(End::Fenced(reason)) => failed = Some(Error::Fenced { path: path(), reason }),
@@ -383,7 +394,7 @@ impl Lease {
     }
 
     fn replaced(&self) -> Event {
-        let path = self.shared.directory.path().display();
+        let path = self.shared.ground.path().display();
         Event::LockLost(format!("`{path}` was moved or replaced by another directory"))
     }
 
@@ -396,6 +407,12 @@ impl Lease {
                 .cloned()
         });
         self.shared.hint(expected)
+    }
+
+    /// As if the process stood still: it does not renew any more.
+    #[cfg(all(test, feature = "object-store"))]
+    pub(super) fn sleeps_for_tests(&mut self) {
+        self.server = None;
     }
 
     #[cfg(test)]
@@ -413,7 +430,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // The server ends after this: whoever hears the line break finds the lock free.
-        self.shared.keeper.close_now();
+        self.shared.ground.close_now();
     }
 }
 

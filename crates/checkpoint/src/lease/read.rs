@@ -10,7 +10,7 @@ use crate::codec::decode_slot;
 use crate::layout::{FORMAT_VERSION, LOG};
 use crate::protocol::{Body, Record};
 use crate::store::{Contents, Failure, Found, Rocks, verify};
-use crate::{Error, Location, Recovery, Result};
+use crate::{Deps, Error, Location, Recovery, Result};
 
 /// A reader may meet an owner that replaces the very files it opens.
 const ATTEMPTS: u32 = 5;
@@ -62,7 +62,12 @@ pub(crate) async fn found(directory: &Arc<Directory>) -> Result<Found, Failure> 
 ///
 /// # Cancel safety
 /// It changes nothing.
-pub async fn preview(location: &Location) -> Result<Option<Recovery>> {
+pub async fn preview(location: &Location, deps: &Deps) -> Result<Option<Recovery>> {
+    #[cfg(feature = "object-store")]
+    if let Some(place) = location.place() {
+        return Box::pin(super::remote::preview(place, deps)).await;
+    }
+    let _ = deps;
     let Some(directory) = Directory::open(location.path(), Tenant::Job)?.map(Arc::new) else {
         return Ok(None);
     };
@@ -97,13 +102,18 @@ pub struct Show {
 ///
 /// # Cancel safety
 /// It changes nothing.
-pub async fn show(location: &Location) -> Result<Show> {
+pub async fn show(location: &Location, deps: &Deps) -> Result<Show> {
     let mut shown = Show {
         checkpoint_id: None,
         format_version: FORMAT_VERSION,
         records: Vec::new(),
         damage: None,
     };
+    #[cfg(feature = "object-store")]
+    if let Some(place) = location.place() {
+        return Box::pin(super::remote::show(place, deps, shown)).await;
+    }
+    let _ = deps;
     let Some(directory) = Directory::find(location.path())?.map(Arc::new) else {
         return Ok(shown);
     };
@@ -128,7 +138,7 @@ pub async fn show(location: &Location) -> Result<Show> {
     Ok(shown)
 }
 
-fn json_of(record: &Record) -> Value {
+pub(super) fn json_of(record: &Record) -> Value {
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| drop(object.insert(key.to_owned(), value));
     put("seq", record.seq.into());

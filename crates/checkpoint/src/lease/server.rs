@@ -9,11 +9,12 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::directory::Tenant;
+use super::ground::Ground;
 use super::shared::{Over, Shared};
-use super::wire::{Answer, Ask, Mouth, split};
+use super::wire::{Answer, Ask, split};
 use crate::layout::SOCKET;
 use crate::protocol::{Action, Event, Refusal};
-use crate::{IfOwned, OwnerInfo};
+use crate::{IfOwned, OwnerInfo, Request};
 
 /// More conversations than this at once are nobody's who means well.
 const MOST_CALLS: usize = 64;
@@ -26,10 +27,17 @@ const FAREWELL: Duration = Duration::from_millis(100);
 pub(crate) struct Server(JoinHandle<()>);
 
 impl Server {
-    /// Opens the socket of a directory whose lock is held. Without a socket the checkpoint works, but nobody can ask.
-    pub(crate) fn start(shared: Arc<Shared>) -> Option<Self> {
-        shared.directory.remove(SOCKET);
-        match UnixListener::bind(shared.directory.short(SOCKET)) {
+    /// Opens the socket of a directory whose lock is held, or looks into the mailbox on shared storage. Without either the
+    /// checkpoint works, but nobody can ask.
+    pub(crate) fn start(shared: &Arc<Shared>) -> Option<Self> {
+        let shared = Arc::clone(shared);
+        let directory = match &shared.ground {
+            Ground::Local(directory, _) => Arc::clone(directory),
+            #[cfg(feature = "object-store")]
+            Ground::Remote(_) => return Some(Self(tokio::spawn(super::remote::attend(shared)))),
+        };
+        directory.remove(SOCKET);
+        match UnixListener::bind(directory.short(SOCKET)) {
             Ok(listener) => Some(Self(tokio::spawn(serve(listener, shared)))),
             Err(error) => {
                 tracing::warn!(%error, "the checkpoint has no socket: nobody can ask its owner for anything");
@@ -85,7 +93,7 @@ async fn released(over: &mut watch::Receiver<Over>) {
 }
 
 /// One conversation, and what is undone when it ends.
-struct Caller {
+pub(super) struct Caller {
     shared: Arc<Shared>,
     standby: Option<OwnerInfo>,
     asked: Option<OwnerInfo>,
@@ -95,11 +103,7 @@ async fn converse(stream: UnixStream, shared: Arc<Shared>) {
     let (mut ears, mut mouth) = split(stream);
     let mut over = shared.over.subscribe();
     let mut committed = shared.committed.subscribe();
-    let mut caller = Caller {
-        shared,
-        standby: None,
-        asked: None,
-    };
+    let mut caller = Caller::new(shared);
     loop {
         tokio::select! {
             biased;
@@ -107,13 +111,15 @@ async fn converse(stream: UnixStream, shared: Arc<Shared>) {
                 mouth.try_say(&Answer::Released);
                 return;
             }
-            ask = ears.hear() => match ask {
-                Some(ask) => {
-                    if caller.answer(ask, &mut mouth).await.is_err() {
-                        return;
-                    }
+            ask = ears.hear() => {
+                let Some(ask) = ask else { return };
+                let (answer, tell) = caller.answer(ask).await;
+                // The candidate first: an idle job releases before the next line of this function.
+                let said = mouth.say(&answer).await;
+                caller.tell(tell);
+                if said.is_err() {
+                    return;
                 }
-                None => return,
             },
             Ok(()) = committed.changed() => {
                 let batch = *committed.borrow_and_update();
@@ -126,7 +132,16 @@ async fn converse(stream: UnixStream, shared: Arc<Shared>) {
 }
 
 impl Caller {
-    async fn answer(&mut self, ask: Ask, mouth: &mut Mouth) -> io::Result<()> {
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            standby: None,
+            asked: None,
+        }
+    }
+
+    /// What is answered, and what [`Caller::tell`] tells the job once that has been said.
+    pub(super) async fn answer(&mut self, ask: Ask) -> (Answer, Option<Request>) {
         let holder = self.shared.me.clone();
         let answer = match ask {
             Ask::Status => Answer::Status {
@@ -135,7 +150,7 @@ impl Caller {
             Ask::Request {
                 candidate,
                 mode: IfOwned::Takeover,
-            } => return self.hand_over(candidate, mouth).await,
+            } => return self.hand_over(candidate),
             Ask::Request { candidate, .. } => {
                 self.stand_by(candidate);
                 Answer::Waiting { holder }
@@ -148,7 +163,7 @@ impl Caller {
                 self.act(Event::StopAsked { now }).await;
                 Answer::Stopping
             }
-            Ask::Abandon { by } if self.shared.directory.tenant() == Tenant::Guard => {
+            Ask::Abandon { by } if self.shared.ground.tenant() == Tenant::Guard => {
                 self.shared.is_wanted_by(by);
                 Answer::Stopping
             }
@@ -158,10 +173,17 @@ impl Caller {
             }
             Ask::Unknown => Answer::Unknown,
         };
-        mouth.say(&answer).await
+        (answer, None)
     }
 
-    async fn hand_over(&mut self, candidate: OwnerInfo, mouth: &mut Mouth) -> io::Result<()> {
+    pub(super) fn tell(&self, request: Option<Request>) {
+        if let Some(request) = request {
+            self.shared.tell(request);
+            self.shared.publish();
+        }
+    }
+
+    fn hand_over(&mut self, candidate: OwnerInfo) -> (Answer, Option<Request>) {
         let holder = self.shared.me.clone();
         let mut answer = Answer::Unknown;
         let mut tell = None;
@@ -191,13 +213,7 @@ impl Caller {
                 _ => {}
             }
         }
-        // The candidate first: an idle job releases before the next line of this function.
-        let said = mouth.say(&answer).await;
-        if let Some(request) = tell {
-            self.shared.tell(request);
-        }
-        self.shared.publish();
-        said
+        (answer, tell)
     }
 
     fn stand_by(&mut self, candidate: OwnerInfo) {
@@ -225,7 +241,7 @@ impl Caller {
     async fn act(&self, event: Event) {
         let actions = self.shared.step(event);
         if actions.contains(&Action::Unlock) {
-            self.shared.keeper.close(self.shared.hint(None)).await;
+            self.shared.ground.close(|| self.shared.hint(None)).await;
         }
         for action in actions {
             if let Action::Tell(request) = action {

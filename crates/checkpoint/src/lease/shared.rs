@@ -1,13 +1,13 @@
 //! What a lease and its socket have in common: the state machine, the store, the status.
 
 use baton_core::{BatchId, CheckpointId, Position, Timestamp};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
 
-use super::directory::{Directory, Tenant};
+use super::directory::Tenant;
+use super::ground::Ground;
 use crate::protocol::{Action, End, Event, Owner, step};
 use crate::status::{Hint, Standby, State, Status};
-use crate::store::Keeper;
 use crate::{Deps, OwnerInfo, Report, Request};
 
 /// How a lease ended, for those who listen at the socket.
@@ -21,11 +21,10 @@ pub(crate) enum Over {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) ground: Ground,
     pub(crate) checkpoint: CheckpointId,
     pub(crate) me: OwnerInfo,
     pub(crate) deps: Deps,
-    pub(crate) keeper: Keeper,
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) over: watch::Sender<Over>,
     /// Told of each commit.
@@ -46,20 +45,18 @@ struct Said {
 
 impl Shared {
     pub(crate) fn new(
-        directory: Arc<Directory>,
+        ground: Ground,
         checkpoint: CheckpointId,
         me: OwnerInfo,
         deps: Deps,
-        keeper: Keeper,
         requests: mpsc::Sender<Request>,
         machine: Owner,
     ) -> Self {
         Self {
-            directory,
+            ground,
             checkpoint,
             me,
             deps,
-            keeper,
             requests,
             over: watch::channel(Over::No).0,
             committed: watch::channel(None).0,
@@ -145,7 +142,7 @@ impl Shared {
     pub(crate) fn status(&self) -> Status {
         let (mut status, ended, successor) = self.look(|owner| {
             let status = Status::of_log(
-                self.directory.path().display().to_string(),
+                self.ground.path().display().to_string(),
                 self.checkpoint,
                 owner.log(),
             );
@@ -168,7 +165,7 @@ impl Shared {
         status.lag.clone_from(&said.lag);
         status.lag_at = said.lag_at;
         status.last_error.clone_from(&said.last_error);
-        status.guard = self.directory.tenant() == Tenant::Guard;
+        status.guard = self.ground.tenant() == Tenant::Guard;
         status
     }
 
@@ -184,6 +181,6 @@ impl Shared {
 
     /// Has the status file written soon.
     pub(crate) fn publish(&self) {
-        self.keeper.hint(self.hint(None));
+        self.ground.hint(|| self.hint(None));
     }
 }

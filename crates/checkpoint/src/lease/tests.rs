@@ -2,4 +2,4 @@ mod damage;
 mod handover;
 mod lock;
 mod look;
-mod support;
+pub(in crate::lease) mod support;

@@ -17,7 +17,7 @@ use crate::status::Status;
 use crate::{IfOwned, OwnerInfo};
 
 /// What is asked of an owner.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Ask {
     /// How are you?

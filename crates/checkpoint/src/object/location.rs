@@ -3,10 +3,10 @@
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
-use object_store::path::Path;
+use object_store::path::Path as Prefix;
 use object_store::{ObjectStore, RetryConfig};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,13 +18,21 @@ pub struct Place {
     /// The bucket.
     pub store: Arc<dyn ObjectStore>,
     /// The checkpoint's prefix in it.
-    pub prefix: Path,
-    name: String,
+    pub prefix: Prefix,
+    name: PathBuf,
 }
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Place {}
 
 impl Place {
     /// A place in a store that is there already; `name` is what messages call it.
-    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, name: impl Into<String>) -> Self {
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Prefix, name: impl Into<PathBuf>) -> Self {
         Self {
             store,
             prefix,
@@ -58,7 +66,7 @@ impl Place {
         if bucket.is_empty() {
             return Err(refuse("names no bucket; write s3://bucket/prefix"));
         }
-        let prefix = Path::parse(prefix.trim_matches('/'))
+        let prefix = Prefix::parse(prefix.trim_matches('/'))
             .ok()
             .filter(|prefix| !prefix.as_ref().is_empty())
             .ok_or_else(|| refuse("names no prefix in its bucket; write s3://bucket/prefix"))?;
@@ -79,8 +87,8 @@ impl Place {
 
     /// For messages: the location as text.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
-        PathBuf::from(&self.name)
+    pub fn path(&self) -> &Path {
+        &self.name
     }
 }
 
@@ -93,7 +101,7 @@ impl fmt::Debug for Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        self.name.display().fmt(f)
     }
 }
 

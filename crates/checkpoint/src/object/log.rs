@@ -166,7 +166,7 @@ impl ObjectLog {
 
     fn doubt(&self, seq: u64, last: &str) -> Error {
         Error::Store {
-            path: self.requests.place.path(),
+            path: self.requests.place.path().to_owned(),
             reason: format!("whether record {seq} was written is not known: {last}"),
         }
     }
@@ -303,6 +303,19 @@ impl ObjectLog {
         }
     }
 
+    /// What stands in a slot, if it is taken: one GET. Whoever reads it as free may be wrong a moment later.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when there is no answer; it is not asked again. [`Error::DamagedRecord`], [`Error::NewerFormat`].
+    pub async fn read_next(&self, seq: u64) -> Result<Option<Slot>> {
+        let path = names::slot(&self.requests.place.prefix, seq);
+        match self.requests.read_once(&path).await {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => Ok(Some((seq, self.decode(seq, &bytes)?))),
+            Err(failure) => Err(self.requests.failed(&path, &failure)),
+        }
+    }
+
     fn decode(&self, seq: u64, bytes: &[u8]) -> Result<Vec<Record>> {
         decode_slot(seq, bytes).map_err(|error| match error {
             CodecError::Newer(found) => self.newer(&format!("record {seq}"), found),
@@ -312,7 +325,7 @@ impl ObjectLog {
 
     fn newer(&self, what: &str, found: u8) -> Error {
         Error::NewerFormat {
-            path: self.requests.place.path(),
+            path: self.requests.place.path().to_owned(),
             what: what.to_owned(),
             found: found.into(),
             known: FORMAT.into(),
@@ -321,7 +334,7 @@ impl ObjectLog {
 
     fn damaged(&self, seq: u64, reason: &str) -> Error {
         Error::DamagedRecord {
-            path: self.requests.place.path(),
+            path: self.requests.place.path().to_owned(),
             seq,
             reason: reason.to_owned(),
         }

@@ -112,6 +112,12 @@ impl Observer {
         self.next
     }
 
+    /// Whether this is the first free slot as far as is known.
+    #[must_use]
+    pub const fn is_at(&self, free: u64) -> bool {
+        self.free == free
+    }
+
     /// What [`Observer::look`] named gave no answer: look at the other next.
     pub const fn missed(&mut self) {
         self.next = match self.next {

@@ -18,7 +18,7 @@ const TRIES: u32 = 4;
 pub async fn probe(place: &Place, deps: &Deps) -> Result<()> {
     let requests = Requests::new(place.clone(), deps.clone());
     let refuse = |reason: &str| Error::NoConditionalPut {
-        path: place.path(),
+        path: place.path().to_owned(),
         reason: reason.to_owned(),
     };
     let mut tries = 0;

@@ -1,6 +1,7 @@
 //! The `owner` object: who owns the checkpoint, and a counter that shows that it lives. A hint: overwritten without
 //! condition, last writer wins, nothing depends on it but how long a candidate waits.
 
+use baton_core::Timestamp;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ pub struct Renewal {
     pub free: u64,
     /// How long the owner may be silent, in ms: observers wait for the longer of this and their own.
     pub lease_ms: u64,
+    /// When, by its wall clock. For people: nobody decides by it who owns what.
+    #[serde(with = "crate::stamp")]
+    pub at: Timestamp,
     /// Whatever else is to be seen of it.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub status: serde_json::Value,

@@ -93,7 +93,7 @@ impl Requests {
 
     pub(super) fn failed(&self, path: &Path, failure: &Failure) -> Error {
         Error::Store {
-            path: self.place.path(),
+            path: self.place.path().to_owned(),
             reason: format!("`{path}`: {failure}"),
         }
     }
@@ -149,14 +149,14 @@ impl Requests {
 
     /// GETs until there is an answer.
     pub(super) async fn read(&self, path: &Path) -> Result<Option<Bytes>> {
-        let found = self.again(async || self.read_once(path).await).await;
+        let found = self.again(|| self.read_once(path)).await;
         found.map_err(|failure| self.failed(path, &failure))
     }
 
     /// LISTs until there is an answer: the names below `folder`, behind `after` if it is given, in order.
     pub(super) async fn list(&self, folder: &Path, after: Option<&Path>) -> Result<Vec<Path>> {
         let store = &self.place.store;
-        let listing = async || {
+        let listing = || async move {
             let stream = match after {
                 Some(after) => store.list_with_offset(Some(folder), after),
                 None => store.list(Some(folder)),
@@ -177,7 +177,7 @@ impl Requests {
         if paths.is_empty() {
             return Ok(());
         }
-        let removing = async || {
+        let removing = || async {
             let stream = futures::stream::iter(paths.clone().into_iter().map(Ok));
             let mut removed = self.place.store.delete_stream(Box::pin(stream));
             let removing = async {
@@ -195,7 +195,10 @@ impl Requests {
     }
 
     /// For what may be repeated without harm.
-    async fn again<T>(&self, ask: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+    async fn again<T, F>(&self, ask: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
         let mut pause = Duration::from_millis(50);
         for _ in 1..TRIES {
             match ask().await {

@@ -193,7 +193,7 @@ impl ObjectLog {
         let paths = paths.chain(older.iter().map(|seq| names::snapshot(prefix, *seq)));
         let removed = self.requests.remove(paths.collect()).await;
         removed.map_err(|failure| Error::Store {
-            path: self.requests.place.path(),
+            path: self.requests.place.path().to_owned(),
             reason: format!("old slots could not be removed: {failure}"),
         })?;
         Ok(Collected {

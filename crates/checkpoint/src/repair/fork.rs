@@ -72,7 +72,7 @@ pub struct Overlap {
 /// # Cancel safety
 /// It changes nothing.
 pub async fn fork(location: &Location, new: &Location, deps: &Deps) -> Result<Option<Fork>> {
-    let Some(directory) = Directory::find(location.path())?.map(Arc::new) else {
+    let Some(directory) = Directory::find(location.local()?)?.map(Arc::new) else {
         return Ok(None);
     };
     let status = inspect(location, deps).await;
@@ -105,7 +105,7 @@ pub async fn fork(location: &Location, new: &Location, deps: &Deps) -> Result<Op
         let path = location.path().to_owned();
         return Err(RepairError::NoPosition { path }.into());
     };
-    check_place(location.path(), new.path())?;
+    check_place(location.local()?, new.local()?)?;
     Ok(Some(Fork {
         checkpoint: location.to_string(),
         checkpoint_id: marker.checkpoint_id,

@@ -21,7 +21,7 @@ pub(super) async fn quiet(
 ) -> Result<Option<Arc<Directory>>> {
     let start = deps.clock.elapsed();
     loop {
-        let Some(directory) = Directory::find(location.path())? else {
+        let Some(directory) = Directory::find(location.local()?)? else {
             return Ok(None);
         };
         // One that was replaced while it was opened is worth nothing; the next round opens the other.

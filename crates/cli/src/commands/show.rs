@@ -6,7 +6,7 @@ use crate::{render, wire};
 
 pub(super) async fn run(args: ShowArgs) -> Result<u8> {
     let location = super::checkpoint(&args.checkpoint)?;
-    let show = baton_checkpoint::show(&location)
+    let show = baton_checkpoint::show(&location, &wire::deps())
         .await
         .map_err(|error| wire::of_checkpoint(&error))?;
     if show.checkpoint_id.is_none() && show.records.is_empty() {

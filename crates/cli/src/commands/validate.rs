@@ -97,7 +97,7 @@ async fn connect(spec: &QuerySpec, compiled: &CompiledInfo, args: &ValidateArgs)
         let start = source.start().await?;
         starts.insert(name.to_string(), serde_json::to_value(&start).unwrap_or_default());
     }
-    let found = baton_checkpoint::preview(&spec.location)
+    let found = baton_checkpoint::preview(&spec.location, &wire::deps())
         .await
         .map_err(|error| wire::of_checkpoint(&error))?;
     let Some(recovery) = found else {

@@ -14,6 +14,7 @@ mod outage;
 mod ownership;
 mod rates;
 mod repair;
+mod shared;
 mod signals;
 mod starts;
 mod status;

@@ -73,7 +73,7 @@ impl Runner {
         }
 
         // B4. The permit is the last look that we still own the checkpoint; between it and the publication is nothing.
-        let permit = self.helm.lease.permit(&batch.planned)?;
+        let permit = self.helm.lease.permit(&batch.planned).await?;
         let attempt = self.publish(permit, &batch.planned.until, pace, limits).await;
         batch.timings.add_batch = self.helm.clock.elapsed().saturating_sub(bound);
         attempt

@@ -69,7 +69,7 @@ impl Runner {
     /// Returns the batch to run again, or none if it was published after all and is now committed.
     pub(super) async fn ask_sink_again(&mut self, planned: Planned) -> Result<Option<Planned>> {
         // A newer fence in the log means that the sink was right to refuse us.
-        drop(self.helm.lease.permit(&planned)?);
+        drop(self.helm.lease.permit(&planned).await?);
         let (epoch, until) = (self.helm.lease.epoch(), planned.until.clone());
         let marker = fence_and_look(&mut self.sink, epoch, planned.sink.clone()).await?;
         drop(planned);

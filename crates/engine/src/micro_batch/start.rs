@@ -157,7 +157,7 @@ impl Candidacy {
     /// Everything that can fail without owning anything.
     async fn prepare(&mut self) -> Result<Ready> {
         self.notices().await;
-        let before = preview(&self.spec.location).await?;
+        let before = preview(&self.spec.location, &self.deps).await?;
         // A plain start on an owned checkpoint has its answer at once, not after a broker's time-out.
         let lease = match &before {
             Some(_) if matches!(self.spec.ownership.if_owned, IfOwned::Fail) && self.is_owned().await => {

@@ -276,13 +276,9 @@ impl Lab {
 
     /// Starts on the real clock, where two starts have to talk to each other.
     pub(crate) fn run_in_real_time(&self, spec: QuerySpec) -> Run {
-        let deps = Deps {
-            clock: Arc::new(TokioClock::start()),
-            rng: Arc::new(Rng::from_os()),
-        };
         let (sender, events) = mpsc::channel(1_000);
         Run {
-            query: start(spec, deps, sender),
+            query: start(spec, real_deps(), sender),
             events,
             clock: self.clock.clone(),
         }
@@ -290,7 +286,7 @@ impl Lab {
 
     /// The log's records as `checkpoint show` prints them.
     pub(crate) async fn records(&self) -> Vec<serde_json::Value> {
-        let show = baton_checkpoint::show(&self.location())
+        let show = baton_checkpoint::show(&self.location(), &real_deps())
             .await
             .expect("a readable log");
         let show = serde_json::to_value(show).expect("it serialises");
@@ -309,6 +305,14 @@ impl Lab {
                     .map_or_else(|| kind.to_owned(), |batch| format!("{kind} {batch}"))
             })
             .collect()
+    }
+}
+
+/// Real time and chance, for what has to talk to another process.
+fn real_deps() -> Deps {
+    Deps {
+        clock: Arc::new(TokioClock::start()),
+        rng: Arc::new(Rng::from_os()),
     }
 }
 

@@ -143,6 +143,8 @@ async fn a_record_that_was_deleted_is_named() {
     }
     let error = lab.acquire("v2").await.expect_err("a record is missing");
     assert!(matches!(error, Error::DamagedRecord { seq: 5, .. }), "{error}");
-    let shown = show(&lab.location()).await.expect("what is readable can be seen");
+    let shown = show(&lab.location(), &lab.deps)
+        .await
+        .expect("what is readable can be seen");
     assert!(shown.damage.is_some() && shown.records.len() > 3, "{shown:?}");
 }

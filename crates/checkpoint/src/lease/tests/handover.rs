@@ -31,7 +31,7 @@ async fn a_take_over_continues_at_the_exact_next_offset() {
     );
     lab.sleep(60).await;
     assert!(!seeking.task.is_finished(), "the old one is at work");
-    drop(old.permit(&running).expect("it is ours"));
+    drop(old.permit(&running).await.expect("it is ours"));
     old.commit(running, &Receipt::default(), None)
         .await
         .expect("it is durable");
@@ -243,13 +243,13 @@ async fn force_makes_an_owner_yield_and_leaves_its_batch_to_be_run_again() {
     assert_eq!(holder.version, "v1");
     let mut new = seeking.done().await.expect("it is free");
     assert_eq!(old.requests().recv().await, Some(Request::Stop { now: false }));
-    let error = old.permit(&running).expect_err("not any more");
+    let error = old.permit(&running).await.expect_err("not any more");
     assert!(matches!(error, Error::Fenced { .. }), "{error}");
     let error = old.release(None).await.expect_err("not any more");
     assert!(matches!(error, Error::Fenced { .. }), "{error}");
     assert_eq!(new.recovery().pending.as_ref().map(|p| p.batch), Some(BatchId(1)));
     ready(&mut new).await;
-    let shown = show(&lab.location()).await.expect("a log");
+    let shown = show(&lab.location(), &lab.deps).await.expect("a log");
     let fences: Vec<_> = shown
         .records
         .iter()
@@ -264,7 +264,7 @@ async fn force_waits_for_a_publication_and_never_kills_itself() {
     let lab = Lab::new();
     let mut old = lab.owner("v1", 1).await;
     let running = old.plan(draft(next(&old).as_ref())).await.expect("it is durable");
-    let permit = old.permit(&running).expect("it is ours");
+    let permit = old.permit(&running).await.expect("it is ours");
     let error = lab
         .seek("v2", options(IfOwned::Force))
         .done()

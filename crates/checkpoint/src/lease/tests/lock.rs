@@ -113,9 +113,12 @@ async fn an_owner_whose_directory_was_replaced_is_fenced() {
         } else {
             fs::create_dir(lab.path()).expect("an empty one in its place");
         }
-        let error = owner.permit(&planned).expect_err("it is not the same directory");
+        let error = owner
+            .permit(&planned)
+            .await
+            .expect_err("it is not the same directory");
         assert!(matches!(error, Error::Fenced { .. }), "{error}");
-        let error = owner.permit(&planned).expect_err("and stays lost");
+        let error = owner.permit(&planned).await.expect_err("and stays lost");
         assert!(matches!(error, Error::Fenced { .. }), "{error}");
         drop(owner);
     }

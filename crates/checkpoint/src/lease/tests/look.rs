@@ -13,7 +13,7 @@ async fn status_tells_the_truth_before_during_and_after() {
     let status = || async { inspect(&lab.location(), &lab.deps).await.expect("a status") };
     assert_eq!(status().await.state, State::Empty);
     assert_eq!(
-        preview(&lab.location())
+        preview(&lab.location(), &lab.deps)
             .await
             .expect("nothing")
             .map(|r| r.checkpoint),
@@ -41,7 +41,10 @@ async fn status_tells_the_truth_before_during_and_after() {
         .await
         .expect("it is durable");
     assert_eq!(status().await.last_planned_batch, Some(planned.batch));
-    let seen = preview(&lab.location()).await.expect("readable").expect("there");
+    let seen = preview(&lab.location(), &lab.deps)
+        .await
+        .expect("readable")
+        .expect("there");
     assert_eq!(
         (seen.last_committed, seen.pending.map(|p| p.batch)),
         (Some(BatchId(1)), Some(planned.batch))
@@ -115,7 +118,7 @@ async fn show_reads_the_log_while_it_is_owned_and_shared_slots_have_one_number()
         .plan(draft(next(&lease).as_ref()))
         .await
         .expect("it is durable");
-    drop(lease.permit(&first).expect("it is ours"));
+    drop(lease.permit(&first).await.expect("it is ours"));
     let more = draft(Some(&first.until));
     let second = lease
         .commit(first, &Receipt::default(), Some(more))
@@ -123,7 +126,7 @@ async fn show_reads_the_log_while_it_is_owned_and_shared_slots_have_one_number()
         .expect("it is durable")
         .expect("due");
     assert_eq!(second.batch, BatchId(1));
-    let shown = show(&lab.location()).await.expect("a log");
+    let shown = show(&lab.location(), &lab.deps).await.expect("a log");
     let kinds: Vec<(u64, &str)> = shown
         .records
         .iter()
@@ -158,16 +161,16 @@ async fn show_reads_the_log_while_it_is_owned_and_shared_slots_have_one_number()
 async fn readers_beside_a_busy_owner_never_see_damage() {
     let lab = Lab::new();
     let mut lease = lab.owner("v1", 1).await;
-    let location = lab.location();
+    let (location, deps) = (lab.location(), lab.deps.clone());
     let reader = tokio::spawn(async move {
         let mut seen = 0;
         for _ in 0..40 {
-            let shown = show(&location).await.expect("a whole log");
+            let shown = show(&location, &deps).await.expect("a whole log");
             assert_eq!(shown.damage, None);
             let records = shown.records.len();
             assert!(records > 0);
             seen = records.max(seen);
-            preview(&location).await.expect("a whole log");
+            preview(&location, &deps).await.expect("a whole log");
         }
         seen
     });
@@ -191,7 +194,7 @@ async fn old_batches_are_retired_and_fences_are_kept() {
             batch(&mut lease).await;
         }
     }
-    let shown = show(&lab.location()).await.expect("a log");
+    let shown = show(&lab.location(), &lab.deps).await.expect("a log");
     let count = |kind: &str| {
         shown
             .records

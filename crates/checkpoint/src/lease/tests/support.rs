@@ -13,13 +13,13 @@ use crate::{
     Resume, acquire,
 };
 
-pub(super) struct Lab {
-    pub(super) dir: TempDir,
-    pub(super) deps: Deps,
+pub(in crate::lease) struct Lab {
+    pub(in crate::lease) dir: TempDir,
+    pub(in crate::lease) deps: Deps,
 }
 
 impl Lab {
-    pub(super) fn new() -> Self {
+    pub(in crate::lease) fn new() -> Self {
         Self {
             dir: TempDir::new().expect("a directory"),
             deps: Deps {
@@ -29,15 +29,15 @@ impl Lab {
         }
     }
 
-    pub(super) fn path(&self) -> PathBuf {
+    pub(in crate::lease) fn path(&self) -> PathBuf {
         self.dir.path().join("checkpoint")
     }
 
-    pub(super) fn location(&self) -> Location {
+    pub(in crate::lease) fn location(&self) -> Location {
         Location::parse(self.path().to_str().expect("a plain path")).expect("a local path")
     }
 
-    pub(super) fn candidate(&self, version: &str) -> Candidate {
+    pub(in crate::lease) fn candidate(&self, version: &str) -> Candidate {
         Candidate {
             owner: OwnerId(self.deps.rng.uuid()),
             job: "job".into(),
@@ -51,19 +51,19 @@ impl Lab {
     }
 
     /// Wants the checkpoint, in a task of its own.
-    pub(super) fn seek(&self, version: &str, options: AcquireOptions) -> Seeking {
+    pub(in crate::lease) fn seek(&self, version: &str, options: AcquireOptions) -> Seeking {
         let (sender, events) = mpsc::channel(64);
         let (location, candidate, deps) = (self.location(), self.candidate(version), self.deps.clone());
         let task = tokio::spawn(async move { acquire(&location, candidate, options, &deps, sender).await });
         Seeking { task, events }
     }
 
-    pub(super) async fn acquire(&self, version: &str) -> Result<Lease, Error> {
+    pub(in crate::lease) async fn acquire(&self, version: &str) -> Result<Lease, Error> {
         self.seek(version, AcquireOptions::default()).done().await
     }
 
     /// Owns the checkpoint and has committed so many batches.
-    pub(super) async fn owner(&self, version: &str, batches: u64) -> Lease {
+    pub(in crate::lease) async fn owner(&self, version: &str, batches: u64) -> Lease {
         let mut lease = self.acquire(version).await.expect("it is free");
         ready(&mut lease).await;
         for _ in 0..batches {
@@ -72,22 +72,25 @@ impl Lab {
         lease
     }
 
-    pub(super) async fn sleep(&self, ms: u64) {
+    pub(in crate::lease) async fn sleep(&self, ms: u64) {
         self.deps.clock.sleep(Duration::from_millis(ms)).await;
     }
 }
 
-pub(super) struct Seeking {
-    pub(super) task: tokio::task::JoinHandle<Result<Lease, Error>>,
-    pub(super) events: mpsc::Receiver<AcquireEvent>,
+pub(in crate::lease) struct Seeking {
+    pub(in crate::lease) task: tokio::task::JoinHandle<Result<Lease, Error>>,
+    pub(in crate::lease) events: mpsc::Receiver<AcquireEvent>,
 }
 
 impl Seeking {
-    pub(super) async fn done(self) -> Result<Lease, Error> {
+    pub(in crate::lease) async fn done(self) -> Result<Lease, Error> {
         self.task.await.expect("it does not panic")
     }
 
-    pub(super) async fn event<T>(&mut self, mut wanted: impl FnMut(&AcquireEvent) -> Option<T>) -> T {
+    pub(in crate::lease) async fn event<T>(
+        &mut self,
+        mut wanted: impl FnMut(&AcquireEvent) -> Option<T>,
+    ) -> T {
         while let Some(event) = self.events.recv().await {
             if let Some(found) = wanted(&event) {
                 return found;
@@ -97,7 +100,7 @@ impl Seeking {
     }
 }
 
-pub(super) fn options(if_owned: IfOwned) -> AcquireOptions {
+pub(in crate::lease) fn options(if_owned: IfOwned) -> AcquireOptions {
     AcquireOptions {
         if_owned,
         ..AcquireOptions::default()
@@ -105,11 +108,11 @@ pub(super) fn options(if_owned: IfOwned) -> AcquireOptions {
 }
 
 /// Makes a new lease ready for batches; runs what was pending.
-pub(super) async fn ready(lease: &mut Lease) {
+pub(in crate::lease) async fn ready(lease: &mut Lease) {
     match lease.resume(Marker::Untracked).expect("nothing contradicts") {
         Resume::Idle => {}
         Resume::Rerun(planned) | Resume::Adopt(planned) => {
-            drop(lease.permit(&planned).expect("it is ours"));
+            drop(lease.permit(&planned).await.expect("it is ours"));
             lease
                 .commit(planned, &Receipt::default(), None)
                 .await
@@ -124,17 +127,17 @@ pub(super) async fn ready(lease: &mut Lease) {
     }
 }
 
-pub(super) fn next(lease: &Lease) -> Option<Position> {
+pub(in crate::lease) fn next(lease: &Lease) -> Option<Position> {
     lease.shared_for_tests().look(|owner| owner.log().next().cloned())
 }
 
 /// One batch of five records.
-pub(super) async fn batch(lease: &mut Lease) {
+pub(in crate::lease) async fn batch(lease: &mut Lease) {
     let planned = lease
         .plan(draft(next(lease).as_ref()))
         .await
         .expect("it is durable");
-    drop(lease.permit(&planned).expect("it is ours"));
+    drop(lease.permit(&planned).await.expect("it is ours"));
     lease
         .commit(planned, &Receipt::default(), None)
         .await

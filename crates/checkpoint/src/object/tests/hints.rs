@@ -128,6 +128,7 @@ fn a_renewal_is_one_put_and_one_list_and_a_hand_over_a_few_small_objects() {
             counter: 7,
             free: 3,
             lease_ms: 10_000,
+            at: Timestamp(0),
             status: serde_json::Value::Null,
         };
         register.renew(&renewal).await.expect("it answers");

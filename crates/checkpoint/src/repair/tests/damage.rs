@@ -149,7 +149,10 @@ async fn each_missing_record_is_named_and_a_fork_goes_on_exactly() {
         "{seen:?}"
     );
     seen.perform(&lab.deps).await.expect("made");
-    let found = preview(&lab.place("new")).await.expect("whole").expect("there");
+    let found = preview(&lab.place("new"), &lab.deps)
+        .await
+        .expect("whole")
+        .expect("there");
     assert_eq!(found.next, Some(at(None, 30)));
 }
 

@@ -23,7 +23,7 @@ async fn a_fork_starts_at_the_exact_position_under_an_id_of_its_own() {
     let id = seen.perform(&lab.deps).await.expect("made");
     assert_ne!(id, seen.checkpoint_id);
     assert_eq!(contents(&lab.path()), before, "the old one is untouched");
-    let found = preview(&new).await.expect("readable").expect("there");
+    let found = preview(&new, &lab.deps).await.expect("readable").expect("there");
     assert_eq!((found.checkpoint, found.next), (id, Some(at(None, 15))));
     assert_eq!((found.shape, found.last_committed), (Some(shape()), None));
     let kinds: Vec<_> = lab

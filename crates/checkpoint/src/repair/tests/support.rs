@@ -107,7 +107,7 @@ impl Lab {
         for _ in 0..batches {
             let planned = lease.plan(draft(next.as_ref())).await.expect("it is durable");
             next = Some(planned.until.clone());
-            drop(lease.permit(&planned).expect("it is ours"));
+            drop(lease.permit(&planned).await.expect("it is ours"));
             lease
                 .commit(planned, &Receipt::default(), None)
                 .await
@@ -127,12 +127,12 @@ impl Lab {
     }
 
     pub(super) async fn records(&self, location: &Location) -> Vec<Value> {
-        show(location).await.expect("a log").records
+        show(location, &self.deps).await.expect("a log").records
     }
 
     /// Where the next start goes on.
     pub(super) async fn next(&self, location: &Location) -> Option<Position> {
-        preview(location)
+        preview(location, &self.deps)
             .await
             .expect("a log")
             .expect("there is one")
